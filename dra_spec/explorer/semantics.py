@@ -1,0 +1,160 @@
+"""What a model means, in plain Python: how one action changes one state.
+
+This is the oracle: slow, obvious, and used wherever being right matters more than being fast (the plain engine, traces before
+they are shown, replay and lockstep). The fast engines learn their decision trees by calling `observe` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dra_spec.explorer.model import (
+    WHOLE,
+    Action,
+    Model,
+    ModelError,
+    Outcome,
+    Part,
+    PartView,
+    Projection,
+    Slot,
+    View,
+)
+from dra_spec.explorer.values import Version, rename, versions
+
+State = tuple[Any, ...]
+Read = tuple[Slot[Any], Projection, Any]  # slot, what of it, what was found
+
+
+class Recorder:
+    """Answers a view's reads from a state and keeps the list of them, each observation once."""
+
+    def __init__(self, state: State, index: Mapping[Slot[Any], int], rooms: frozenset[str] | None, who: str) -> None:
+        self._state, self._index, self._rooms, self._who = state, index, rooms, who
+        self._seen: dict[tuple[Slot[Any], Projection], Any] = {}
+        self.reads: list[Read] = []
+
+    def read(self, slot: Slot[Any], what: Projection) -> Any:
+        check_room(slot, self._rooms, self._who)
+        seen = (slot, what)
+        if seen in self._seen:
+            return self._seen[seen]
+        try:
+            found = what.of(self._state[self._index[slot]])
+        except KeyError:
+            raise ModelError(f"{self._who}: slot {slot} is not part of the model") from None
+        self._seen[seen] = found
+        self.reads.append((slot, what, found))
+        return found
+
+
+def check_room(slot: Slot[Any], rooms: frozenset[str] | None, who: str) -> None:
+    """Raises `ModelError` if an action touches a slot of a room that it may not enter."""
+    if rooms is not None and slot.room not in rooms:
+        raise ModelError(f"{who}: touches {slot}, which belongs to {slot.room}")
+
+
+@attrs.frozen
+class Observation:
+    """What an action read in a state, in order, and the outcomes that follow from it."""
+
+    reads: Sequence[Read]
+    outcomes: Sequence[Outcome]
+
+
+@attrs.frozen
+class Move:
+    """One transition: the action, which of its outcomes, and the state reached (versions renumbered)."""
+
+    action: Action
+    index: int
+    label: str
+    after: State
+    beyond: str | None = None
+
+
+class Semantics:
+    """The transition relation of a model, one state at a time."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.index: dict[Slot[Any], int] = {slot: i for i, slot in enumerate(model.slots)}
+        if len({slot.name for slot in model.slots}) != len(model.slots):
+            raise ModelError("two slots have one name")
+
+    def initial_states(self) -> list[State]:
+        """The initial states with versions renumbered."""
+        return [self.renumber(state) for state in self.model.initial_states()]
+
+    def observe(self, action: Action, state: State) -> Observation:
+        """Runs an action in a state. An exception in the action becomes a `ModelError` that names action, parameters, state."""
+        recorder = Recorder(state, self.index, action.rooms, str(action))
+        outcomes = self._guarded(str(action), state, lambda: action.run(View(recorder.read)))
+        for outcome in outcomes:
+            for slot in outcome.updates:
+                check_room(slot, action.rooms, str(action))
+        return Observation(recorder.reads, outcomes)
+
+    def observe_part(self, part: Part, state: State, rooms: frozenset[str] | None) -> tuple[list[Read], dict[Slot[Any], Any]]:
+        """Runs a part in the state before the action: its reads and its writes."""
+        recorder = Recorder(state, self.index, rooms, str(part))
+        view = PartView(recorder.read)
+        self._guarded(str(part), state, lambda: part.fn(view, *part.args))
+        for slot in view.updates:
+            check_room(slot, rooms, str(part))
+        return recorder.reads, view.updates
+
+    def _guarded(self, who: str, state: State, run: Callable[[], Any]) -> Any:
+        try:
+            return run()
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{who}: {type(error).__name__}: {error}\nin the state\n{self.describe(state)}") from error
+
+    def describe(self, state: State) -> str:
+        """One line per slot that differs from its initial value."""
+        lines = [f"  {s.name} = {v}" for s, v in zip(self.model.slots, state, strict=True) if v != s.initial]
+        return "\n".join(lines) or "  (every slot has its initial value)"
+
+    def apply(self, action: Action, outcome: Outcome, state: State) -> State:
+        """The state after an outcome, versions renumbered. Two writes of one slot raise `ModelError`."""
+        updates = dict(outcome.updates)
+        for part in outcome.parts:
+            _, written = self.observe_part(part, state, action.rooms)
+            for slot, value in written.items():
+                if slot in updates:
+                    raise ModelError(f"{action} [{outcome.label}]: {slot} is written twice, last by {part}")
+                updates[slot] = value
+        after = list(state)
+        for slot, value in updates.items():
+            after[self.index[slot]] = value
+        return self.renumber(tuple(after))
+
+    def renumber(self, state: State) -> State:
+        """Renames the live versions of each object, in order, to 0, 1, 2, ..."""
+        live: dict[str, set[int]] = {}
+        for version in versions(state):
+            live.setdefault(version.of, set()).add(version.n)
+        names = {Version(of, n): Version(of, rank) for of, numbers in live.items() for rank, n in enumerate(sorted(numbers)) if rank != n}
+        return tuple(rename(value, names) for value in state) if names else state
+
+    def moves(self, state: State) -> Iterator[Move]:
+        """All transitions out of a state, also those that leave the bounds (their `after` is the state itself)."""
+        for act in self.model.actions:
+            for i, outcome in enumerate(self.observe(act, state).outcomes):
+                if outcome.beyond is not None:
+                    yield Move(act, i, outcome.label, state, outcome.beyond)
+                else:
+                    yield Move(act, i, outcome.label, self.apply(act, outcome, state))
+
+    def view(self, state: State) -> View:
+        """A view of the whole state that records nothing, for properties."""
+        return View(lambda slot, what: what.of(state[self.index[slot]]))
+
+    def value(self, state: State, slot: Slot[Any]) -> Any:
+        """The value of one slot in a state."""
+        return WHOLE.of(state[self.index[slot]])

@@ -1,0 +1,97 @@
+"""The bounded cluster that a model is about: what is fixed in a run, as plain data.
+
+`scenario` makes an `Instance` from manifests; the writers' modules read it and never change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from dra_spec.protocol.objects import Allocation
+
+
+@attrs.frozen
+class ClaimRef:
+    """One entry of a pod's `spec.resourceClaims`. `claim` is the name of the claim: the one that the entry names or, for an entry with a
+    `template`, the name that the generated claim will get (one name per pod and entry)."""
+
+    entry: str
+    claim: str
+    template: str | None = None
+
+
+@attrs.frozen
+class PodSpec:
+    """A pod: its claims in order; `present` false: somebody creates it during the run; `node`: bound from the start."""
+
+    name: str
+    claims: tuple[ClaimRef, ...]
+    present: bool = True
+    node: str | None = None
+
+
+@attrs.frozen
+class ClaimSpec:
+    """A claim; `pod`: the pod for which it is generated, None if it is named and present from the start."""
+
+    name: str
+    pod: str | None = None
+    requests: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class DeviceSpec:
+    """A device of some node-local pool; `node` None: reachable from every node."""
+
+    name: str  # driver/pool/device
+    node: str | None
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+
+    @property
+    def driver(self) -> str:
+        return self.name.partition("/")[0]
+
+
+# (claims to allocate in order, node, devices in use) -> one allocation per claim, or raises DoesNotFit / FatalAllocation of dra_spec.allocation.errors
+Allocate = Callable[[tuple[str, ...], str, frozenset[str]], tuple[Allocation, ...]]
+
+
+@attrs.frozen(eq=False)
+class Instance:
+    """A bounded cluster.
+
+    `lag`: most undelivered events per watcher and kind. `budgets`: how often each fault and environment event may happen, by
+    name ("kubelet-crash", "api-refused", "delete-pod", ...); an absent name means never. `writers`: the writers that take part.
+    `goroutines`: schedulers by name, in order.
+    """
+
+    pods: Sequence[PodSpec]
+    claims: Sequence[ClaimSpec]
+    nodes: Sequence[str]
+    devices: Sequence[DeviceSpec]
+    allocate: Allocate
+    writers: frozenset[str]
+    schedulers: Sequence[str] = ("scheduler",)
+    lag: int = 2
+    budgets: Mapping[str, int] = attrs.field(factory=dict)
+    binding_conditions: bool = False
+
+    def pod(self, name: str) -> PodSpec:
+        return next(p for p in self.pods if p.name == name)
+
+    def claim(self, name: str) -> ClaimSpec:
+        return next(c for c in self.claims if c.name == name)
+
+    def pods_of(self, claim: str) -> tuple[str, ...]:
+        """The pods that name the claim, in order."""
+        return tuple(p.name for p in self.pods if any(r.claim == claim for r in p.claims))
+
+    def budget(self, name: str) -> int:
+        return self.budgets.get(name, 0)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        return tuple(sorted({d.driver for d in self.devices}))
