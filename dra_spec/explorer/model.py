@@ -134,7 +134,7 @@ class View:
 
     def project(self, slot: Slot[T], fn: Callable[..., R], *args: Any) -> R:
         """`fn(value, *args)`, recorded as one observation; `fn` must be pure and its arguments hashable."""
-        return cast(R, self.read(slot, Projection(fn.__qualname__, fn, args)))
+        return cast(R, self.read(slot, Projection(getattr(fn, "__qualname__", "projection"), fn, args)))
 
     def outcome(self, label: str = "ok") -> Outcome:
         """A new outcome of this action, to be filled and yielded."""
@@ -277,7 +277,8 @@ class StateInvariant:
 @attrs.frozen(eq=False)
 class StepInvariant:
     """Must be true of every transition of the actions that `applies` accepts. Called with the views before and after
-    the step, the action and the label of the outcome."""
+    the step, the action and the label of the outcome. The view after shows versions as the action wrote them, not yet renumbered, so
+    that they can be compared with those of the view before."""
 
     promise: str
     applies: Callable[[Action], bool]

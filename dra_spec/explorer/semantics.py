@@ -21,6 +21,7 @@ from dra_spec.explorer.model import (
     PartView,
     Projection,
     Slot,
+    Truth,
     View,
 )
 from dra_spec.explorer.values import Version, rename, versions
@@ -67,13 +68,17 @@ class Observation:
 
 @attrs.frozen
 class Move:
-    """One transition: the action, which of its outcomes, and the state reached (versions renumbered)."""
+    """One transition: the action, which of its outcomes, and the state reached (versions renumbered).
+
+    `raw` is the same state before renumbering: its versions can be compared with those of the state before the step.
+    """
 
     action: Action
     index: int
     label: str
     after: State
     beyond: str | None = None
+    raw: State = ()
 
 
 class Semantics:
@@ -81,6 +86,7 @@ class Semantics:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.calls = 0  # of the model's Python code: actions and parts
         self.index: dict[Slot[Any], int] = {slot: i for i, slot in enumerate(model.slots)}
         if len({slot.name for slot in model.slots}) != len(model.slots):
             raise ModelError("two slots have one name")
@@ -91,6 +97,7 @@ class Semantics:
 
     def observe(self, action: Action, state: State) -> Observation:
         """Runs an action in a state. An exception in the action becomes a `ModelError` that names action, parameters, state."""
+        self.calls += 1
         recorder = Recorder(state, self.index, action.rooms, str(action))
         outcomes = self._guarded(str(action), state, lambda: action.run(View(recorder.read)))
         for outcome in outcomes:
@@ -100,6 +107,7 @@ class Semantics:
 
     def observe_part(self, part: Part, state: State, rooms: frozenset[str] | None) -> tuple[list[Read], dict[Slot[Any], Any]]:
         """Runs a part in the state before the action: its reads and its writes."""
+        self.calls += 1
         recorder = Recorder(state, self.index, rooms, str(part))
         view = PartView(recorder.read)
         self._guarded(str(part), state, lambda: part.fn(view, *part.args))
@@ -115,6 +123,11 @@ class Semantics:
         except Exception as error:
             raise ModelError(f"{who}: {type(error).__name__}: {error}\nin the state\n{self.describe(state)}") from error
 
+    def ask(self, promise: str, state: State, judge: Callable[[], Truth]) -> Truth:
+        """What a property says; an exception in it becomes a `ModelError` that names promise and state."""
+        answer: Truth = self._guarded(f"promise {promise}", state, judge)
+        return answer
+
     def describe(self, state: State) -> str:
         """One line per slot that differs from its initial value."""
         lines = [f"  {s.name} = {v}" for s, v in zip(self.model.slots, state, strict=True) if v != s.initial]
@@ -122,6 +135,10 @@ class Semantics:
 
     def apply(self, action: Action, outcome: Outcome, state: State) -> State:
         """The state after an outcome, versions renumbered. Two writes of one slot raise `ModelError`."""
+        return self.renumber(self.apply_raw(action, outcome, state))
+
+    def apply_raw(self, action: Action, outcome: Outcome, state: State) -> State:
+        """The state after an outcome, versions as the action wrote them. Two writes of one slot raise `ModelError`."""
         updates = dict(outcome.updates)
         for part in outcome.parts:
             _, written = self.observe_part(part, state, action.rooms)
@@ -131,8 +148,10 @@ class Semantics:
                 updates[slot] = value
         after = list(state)
         for slot, value in updates.items():
+            if slot not in self.index:
+                raise ModelError(f"{action} [{outcome.label}]: slot {slot} is not part of the model")
             after[self.index[slot]] = value
-        return self.renumber(tuple(after))
+        return tuple(after)
 
     def renumber(self, state: State) -> State:
         """Renames the live versions of each object, in order, to 0, 1, 2, ..."""
@@ -149,7 +168,8 @@ class Semantics:
                 if outcome.beyond is not None:
                     yield Move(act, i, outcome.label, state, outcome.beyond)
                 else:
-                    yield Move(act, i, outcome.label, self.apply(act, outcome, state))
+                    raw = self.apply_raw(act, outcome, state)
+                    yield Move(act, i, outcome.label, self.renumber(raw), None, raw)
 
     def view(self, state: State) -> View:
         """A view of the whole state that records nothing, for properties."""

@@ -41,8 +41,13 @@ class Version:
         return f"{self.of}@{self.n}"
 
 
+_PLAIN = frozenset({int, str, bool, float, bytes, type(None)})  # types of values that hold no versions and no other values
+
+
 def key(value: object) -> Hashable:
     """A key that distinguishes by type as well as by value (`True` is not `1`, `1.0` is not `1`)."""
+    if type(value) in _PLAIN:
+        return (type(value), value)
     if isinstance(value, tuple):
         return (tuple, tuple(key(item) for item in value))
     if isinstance(value, frozenset):
@@ -63,6 +68,8 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 def versions(value: object) -> Iterator[Version]:
     """All versions inside a value, in no particular order, repeats included."""
+    if type(value) in _PLAIN:
+        return
     if isinstance(value, Version):
         yield value
     elif isinstance(value, (tuple, frozenset)):
@@ -75,6 +82,8 @@ def versions(value: object) -> Iterator[Version]:
 
 def rename(value: Any, names: Mapping[Version, Version]) -> Any:
     """The value with each version replaced by `names[version]`; versions that `names` lacks stay."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Version):
         return names.get(value, value)
     if isinstance(value, tuple):

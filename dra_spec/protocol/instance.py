@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import attrs
 
 from dra_spec.protocol.objects import Allocation
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -24,12 +27,14 @@ class ClaimRef:
 
 @attrs.frozen
 class PodSpec:
-    """A pod: its claims in order; `present` false: somebody creates it during the run; `node`: bound from the start."""
+    """A pod: its claims in order; `present` false: somebody creates it during the run; `node`: bound from the start;
+    `scheduler`: spec.schedulerName, None = the first of the instance."""
 
     name: str
     claims: tuple[ClaimRef, ...]
     present: bool = True
     node: str | None = None
+    scheduler: str | None = None
 
 
 @attrs.frozen
@@ -55,7 +60,7 @@ class DeviceSpec:
         return self.name.partition("/")[0]
 
 
-# (claims to allocate in order, node, devices in use) -> one allocation per claim, or raises DoesNotFit / FatalAllocation of dra_spec.allocation.errors
+# (claims to allocate in order, node, devices in use) -> one allocation per claim; raises what dra_spec.allocation.errors has
 Allocate = Callable[[tuple[str, ...], str, frozenset[str]], tuple[Allocation, ...]]
 
 
@@ -65,7 +70,7 @@ class Instance:
 
     `lag`: most undelivered events per watcher and kind. `budgets`: how often each fault and environment event may happen, by
     name ("kubelet-crash", "api-refused", "delete-pod", ...); an absent name means never. `writers`: the writers that take part.
-    `goroutines`: schedulers by name, in order.
+    `schedulers`: by name, in order. `any_node`: a scheduler may choose any node that fits, not only the first.
     """
 
     pods: Sequence[PodSpec]
@@ -78,6 +83,18 @@ class Instance:
     lag: int = 2
     budgets: Mapping[str, int] = attrs.field(factory=dict)
     binding_conditions: bool = False
+    any_node: bool = False
+    _made: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
+
+    def memo(self, make: Callable[[Instance], T]) -> T:
+        """`make(instance)`, made once: the slots of a writer are the same objects for all who ask."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(T, self._made[make])
+
+    def pods_for(self, scheduler: str) -> tuple[str, ...]:
+        """The pods that a scheduler is responsible for, in order."""
+        return tuple(p.name for p in self.pods if (p.scheduler or self.schedulers[0]) == scheduler and p.node is None)
 
     def pod(self, name: str) -> PodSpec:
         return next(p for p in self.pods if p.name == name)

@@ -1,0 +1,35 @@
+"""What can be said about manifests before anything is allocated: selectors that do not compile, classes and pools without use."""
+
+from __future__ import annotations
+
+from dra_spec.allocation.allocator import Allocator
+from dra_spec.allocation.features import check_selectors
+from dra_spec.allocation.inventory import Inventory
+from dra_spec.resources.problems import ManifestError, Problem
+from dra_spec.resources.reader import Loaded
+from dra_spec.selectors import UnsupportedFeature
+
+
+def check_allocation(loaded: Loaded) -> tuple[Problem, ...]:
+    """Warnings: DRA315 a class that no device matches, DRA316 a pool that some node sees incomplete or invalid.
+
+    Raises ManifestError for selectors that do not compile (DRA130), all of them at once.
+    """
+    errors = check_selectors(loaded.objects)
+    if errors:
+        raise ManifestError([p for e in errors for p in e.problems], loaded.warnings)
+    inventory = Inventory.of_loaded(loaded)
+    empty = set(Allocator(inventory).classes_without_devices())
+    warnings = [Problem("DRA315", f"no device matches {c.label}", c.where("metadata.name")) for c in loaded.classes if c.name in empty]
+    seen: set[str] = set()
+    for node in loaded.nodes:
+        try:
+            pools = inventory.pools(node)
+        except UnsupportedFeature:
+            continue  # features_used names it
+        for pool in pools:
+            if pool.problem and pool.problem not in seen:
+                seen.add(pool.problem)
+                where = next(s.where("spec.pool") for s in loaded.slices if s.pool_id == (pool.driver, pool.name))
+                warnings.append(Problem("DRA316", f"{pool.problem}: node {node.name} gets no device of it", where))
+    return tuple(warnings)

@@ -1,0 +1,208 @@
+"""The explicit engine: breadth first, level by level, in compiled kernels; Python is called only where a decision tree has no path yet."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dra_spec.explorer import arrays as k
+from dra_spec.explorer import kernels
+from dra_spec.explorer.control import Control, expands_all
+from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, ModelError, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer.plain import NO_GOAL
+from dra_spec.explorer.result import Explored, Found
+from dra_spec.explorer.semantics import State
+
+_CHUNK = 1 << 13  # states per call of a kernel
+
+
+class ExplicitSearch:
+    """One search. `run` does it; what was found up to a limit is kept."""
+
+    def __init__(self, model: Model, control: Control) -> None:
+        self.model, self.control = model, control
+        self.found = [Found() for _ in model.properties]
+        self.stopped: str | None = None
+        self.depth = 0
+        self.expanded = 0  # states below were expanded, with all their misses resolved
+        self._all = expands_all(model, control.limits)
+        self._classes, action_class = self._edge_classes()
+        self.machine = Machine(model, action_class, self._allow)
+        most = control.limits.max_states
+        self.machine.ctl[k.MAX_STATES] = np.iinfo(np.int64).max if most is None else most
+        self.machine.ctl[k.EXPAND_ALL] = self._all
+        self._judged = 0  # states below were asked about all state invariants
+        self._level_end = 0
+
+    def _edge_classes(self) -> tuple[list[tuple[bool, ...]], NDArray[np.int64]]:
+        """Actions that the same always-possible properties allow make one class; edges that none allows are not stored."""
+        wanted = [p for p in self.model.properties if isinstance(p, AlwaysPossible)]
+        classes: dict[tuple[bool, ...], int] = {}
+        of_action = np.full(len(self.model.actions) + 1, -1, np.int64)
+        for i, action in enumerate(self.model.actions):
+            allowed = tuple(bool(p.allowed(action)) for p in wanted)
+            if any(allowed):
+                of_action[i] = classes.setdefault(allowed, len(classes))
+        if len(classes) > 255:
+            raise ModelError("the always-possible promises allow more than 255 different sets of actions")
+        return list(classes), of_action
+
+    def _allow(self, extra: int) -> bool:
+        return self.control.stop(extra) != "memory"
+
+    # the search
+
+    def run(self) -> Explored:
+        """Searches until nothing is left or a limit is met."""
+        startup = self.control.seconds
+        try:
+            self._search()
+            self._judge_graph()
+        except Stopped as stop:
+            self.stopped = str(stop)
+            self._after_stop()
+        except KeyboardInterrupt:
+            self.stopped = "interrupted"
+        return self._explored(startup)
+
+    def _search(self) -> None:
+        self._add_initial()
+        level = 0, self.machine.states
+        self._level_end = level[1]
+        self._judge_level(*level)
+        while level[0] < level[1]:
+            if self.control.limits.depth is not None and self.depth >= self.control.limits.depth:
+                if self._all or np.any((self.machine.store.flags[level[0] : level[1]] & k.VIOLATING) == 0):
+                    raise Stopped("depth")
+                self.expanded = level[1]
+                return
+            for begin in range(level[0], level[1], _CHUNK):
+                self._check()
+                end = min(begin + _CHUNK, level[1])
+                self.machine.drive(self.machine.expand, begin, end)
+                self.expanded = end
+                self.control.report(self.machine.states, self.machine.states - level[1], self.depth, self.machine.memory)
+            level = level[1], self.machine.states
+            self.depth += level[0] < level[1]
+            self._level_end = level[1]
+            self._judge_level(*level)
+
+    def _check(self) -> None:
+        reason = self.control.stop()
+        if reason is not None:
+            raise Stopped(reason)
+
+    def _add_initial(self) -> None:
+        self.machine.fit()
+        for numbers in self.machine.initial:
+            row = self.machine.store.pack(numbers)
+            self.machine.work.hashes[0] = kernels.hash_of(row)
+            self.machine.work.rows[0] = row
+            self.machine.work.source[0], self.machine.work.via[0] = k.NO_PARENT, 0
+            self.machine.ctl[k.BUFFERED] = 1
+            self.machine.drive(self.machine.expand, 0, 0)
+
+    def _judge_level(self, begin: int, end: int) -> None:
+        if len(self.machine.state_trees):
+            for at in range(begin, end, 8 * _CHUNK):
+                self._check()
+                self.machine.drive(self.machine.judge, at, min(at + 8 * _CHUNK, end))
+        self._judged = end
+
+    # what is judged when the graph is there
+
+    def _after_stop(self) -> None:
+        """Brings the trees in order (nothing may stay requested) and judges what was stored but not judged yet."""
+        self.machine.ctl[k.BUFFERED] = 0
+        try:
+            self.machine.learn()
+            self.machine.ctl[k.RETRIES] = 0
+            states = self.machine.states
+            self.depth += self._level_end < states
+            if len(self.machine.state_trees):
+                self.machine.drive(self.machine.judge, self._judged, states)
+            self._judge_graph()
+        except Stopped:
+            pass  # the first reason stands
+
+    def _judge_graph(self) -> None:
+        for i, promise in enumerate(self.model.properties):
+            if isinstance(promise, DeadlockFree):
+                stuck = np.flatnonzero(self._stuck())
+                marks = np.zeros(self.machine.states, np.uint8)
+                marks[stuck] = NOT_ASKED
+                self.machine.label(i, promise.promise, promise.final, marks)
+                wrong = stuck[marks[stuck] == Truth.FALSE]
+                if len(wrong):
+                    self.found[i].state = int(wrong[0])
+            elif isinstance(promise, AlwaysPossible):
+                self._judge_possible(i, promise)
+
+    def _stuck(self) -> NDArray[np.bool_]:
+        flags = self.machine.store.flags[: self.machine.states]
+        wrong = k.ALIVE if self._all else k.ALIVE | k.VIOLATING
+        stuck: NDArray[np.bool_] = (flags & wrong) == 0
+        stuck[self.expanded :] = False
+        return stuck
+
+    def _judge_possible(self, index: int, promise: AlwaysPossible) -> None:
+        """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
+        states, edges = self.machine.states, int(self.machine.ctl[k.EDGES])
+        marks = np.full(states, NOT_ASKED, np.uint8)
+        self.machine.label(index, promise.promise, promise.goal, marks)
+        if not self._allow(17 * states + 4 * edges):
+            raise Stopped("memory")
+        self.found[index].was_true = bool(np.any(marks == Truth.TRUE))
+        good = ((marks != Truth.FALSE) | ((self.machine.store.flags[:states] & k.ESCAPING) != 0)).astype(np.uint8)
+        good[self.expanded :] = 1
+        at = [p for p in self.model.properties if isinstance(p, AlwaysPossible)].index(promise)
+        classes = np.array([allowed[at] for allowed in self._classes] or [False], np.bool_)
+        first, order, stack = np.zeros(states + 1, np.int64), np.zeros(edges, np.uint32), np.zeros(states, np.int64)
+        kernels.backward(self.machine.store.edges, self.machine.store.edge_class, edges, classes, good, first, order, stack)
+        bad = np.flatnonzero(good == 0)
+        if len(bad):
+            self.found[index].state, self.found[index].note = int(bad[0]), NO_GOAL
+
+    # what is handed over
+
+    def _explored(self, startup: float) -> Explored:
+        states = self.machine.states
+        for i, promise in enumerate(self.model.properties):
+            found = self.found[i]
+            if isinstance(promise, StateInvariant):
+                found.state = int(self.machine.first_bad[i]) if self.machine.first_bad[i] >= 0 else None
+            elif isinstance(promise, StepInvariant) and self.machine.work.step_bad[i, 0] >= 0:
+                found.state = int(self.machine.work.step_bad[i, 0])
+                found.step = self._via(int(self.machine.work.step_bad[i, 1]))
+            found.was_true |= bool(self.machine.work.saw[i] >> Truth.TRUE & 1)
+        return Explored(
+            engine="explicit",
+            states=states,
+            transitions=int(self.machine.work.taken.sum()),
+            depth=self.depth,
+            stuck=int(self._stuck().sum()),
+            unexpanded=0 if self._all else int(np.count_nonzero(self.machine.store.flags[:states] & k.VIOLATING)),
+            exhausted=self.stopped is None,
+            stopped=self.stopped,
+            beyond=[reason for reason, i in self.machine.trees.reasons.items() if self.machine.work.beyond[i]],
+            taken=[int(n) for n in self.machine.work.taken],
+            enabled=[bool(n) for n in self.machine.work.enabled],
+            found=self.found,
+            python_calls=self.machine.calls,
+            bytes_per_state=self.machine.store.memory_of_states / max(states, 1),
+            memory=self.machine.memory,
+            path=self._path,
+            state=self.machine.state,
+            startup=startup,
+        )
+
+    def _via(self, via: int) -> tuple[int, int]:
+        return via >> k.OUTCOME_BITS, via & ((1 << k.OUTCOME_BITS) - 1)
+
+    def _path(self, number: int) -> tuple[State, list[tuple[int, int]]]:
+        steps: list[tuple[int, int]] = []
+        while (parent := int(self.machine.store.parent[number])) != k.NO_PARENT:
+            steps.append(self._via(int(self.machine.store.via[number])))
+            number = parent
+        return self.machine.state(number), steps[::-1]

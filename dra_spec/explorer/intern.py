@@ -1,0 +1,176 @@
+"""Small integers for values: the domain of each slot, what observers see of a value, and which versions a value bears."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dra_spec.explorer.model import Model, ModelError, Projection, Slot
+from dra_spec.explorer.values import Version, key, rename, versions
+
+Ints = NDArray[np.int32]
+MOST_VERSIONS = 62  # live versions of one object; a bit each
+
+
+class Pool:
+    """An array from which pieces are taken; a piece that grows moves to the end."""
+
+    def __init__(self, dtype: Any = np.int32, fill: int = -1, size: int = 1024) -> None:
+        self.fill = fill
+        self.data: NDArray[Any] = np.full(size, fill, dtype)
+        self.used = 0
+
+    def take(self, count: int) -> int:
+        """The base of a new piece."""
+        base = self.used
+        self.used += count
+        if self.used > len(self.data):
+            grown = np.full(max(self.used, 2 * len(self.data)), self.fill, self.data.dtype)
+            grown[:base] = self.data[:base]
+            self.data = grown
+        return base
+
+    def move(self, base: int, old: int, new: int) -> int:
+        """The base of a piece of size `new` that begins like the piece of size `old` at `base`."""
+        moved = self.take(new)
+        self.data[moved : moved + old] = self.data[base : base + old]
+        return moved
+
+
+def identity(thing: object) -> Hashable:
+    """A key of an argument: by type and value where it has a value, by itself otherwise."""
+    if isinstance(thing, (tuple, list)):
+        return (type(thing), tuple(identity(item) for item in thing))
+    if isinstance(thing, (frozenset, set)):
+        return (type(thing), frozenset(identity(item) for item in thing))
+    if isinstance(thing, dict):
+        return (dict, frozenset((identity(k), identity(v)) for k, v in thing.items()))
+    if type(thing).__hash__ is object.__hash__:
+        return (type(thing), thing)
+    return key(thing)
+
+
+def function_key(fn: Callable[..., Any]) -> Hashable:
+    """A key of a function: two closures of one text over equal values are one function, also when each run of an action makes a new one."""
+    if isinstance(fn, partial):
+        return ("partial", function_key(fn.func), identity(fn.args), tuple(sorted((k, identity(v)) for k, v in fn.keywords.items())))
+    if isinstance(fn, types.FunctionType) and fn.__closure__ is not None:
+        cells = tuple(function_key(c.cell_contents) if callable(c.cell_contents) else identity(c.cell_contents) for c in fn.__closure__)
+        return (fn.__code__, id(fn.__globals__), cells, identity(fn.__defaults__))
+    if isinstance(fn, types.FunctionType):
+        return (fn.__code__, id(fn.__globals__), identity(fn.__defaults__))
+    return fn
+
+
+class Observer:
+    """One projection of one slot's value, in the state before or after: numbers what is seen."""
+
+    def __init__(self, position: int, slot: int, what: Projection) -> None:
+        self.position, self.slot, self.what = position, slot, what
+        self.whole = what.fn is None and not what.name
+        self.numbers: dict[Hashable, int] = {}
+        self.base = 0  # in the pool of what is seen, by value
+        self.nodes: list[int] = []
+        self.capacity = 0  # children of each of its nodes
+
+
+class Domains:
+    """The values that each slot has had, numbered in the order of their discovery."""
+
+    def __init__(self, model: Model) -> None:
+        self.slots: Sequence[Slot[Any]] = model.slots
+        self.index = {slot: i for i, slot in enumerate(model.slots)}
+        self.values: list[list[Any]] = [[] for _ in model.slots]
+        self._numbers: list[dict[Hashable, int]] = [{} for _ in model.slots]
+        self.capacity = [4 for _ in model.slots]
+        self.sizes = np.zeros(len(model.slots), np.int64)
+        self.on_growth: list[Callable[[int], None]] = []  # (slot): its capacity was doubled
+        self.on_value: list[Callable[[int, int], None]] = []  # (slot, number): a new value
+
+    def number(self, slot: int, value: Any) -> int:
+        """The number of a value, new or not."""
+        try:
+            identity_ = key(value)
+            known = self._numbers[slot].get(identity_)
+        except TypeError as error:
+            raise ModelError(f"{self.slots[slot]}: a value must be immutable and hashable, found {value!r} ({error})") from None
+        if known is not None:
+            return known
+        number = self._numbers[slot][identity_] = len(self.values[slot])
+        self.values[slot].append(value)
+        self.sizes[slot] = number + 1
+        if number >= self.capacity[slot]:
+            self.capacity[slot] *= 2
+            for grow in self.on_growth:
+                grow(slot)
+        for tell in self.on_value:
+            tell(slot, number)
+        return number
+
+    def state(self, numbers: Sequence[int] | Ints) -> tuple[Any, ...]:
+        """The values behind a row of numbers."""
+        return tuple(values[n] for values, n in zip(self.values, numbers, strict=True))
+
+
+class VersionTable:
+    """Which live versions of which object are in each value, and the learned names of values whose versions are counted anew."""
+
+    def __init__(self, domains: Domains) -> None:
+        self.domains = domains
+        self.masks = Pool(np.uint64, 0)
+        self.objects: dict[str, int] = {}
+        self.bearers: list[list[int]] = []  # slot, object, base in masks
+        self._bearer: dict[tuple[int, str], int] = {}
+        self._of_slot: list[list[int]] = [[] for _ in domains.slots]
+        self._of_object: list[list[int]] = []
+        self.changed = True
+        domains.on_growth.append(self._grow)
+        domains.on_value.append(self._add)
+
+    def _grow(self, slot: int) -> None:
+        for b in self._of_slot[slot]:
+            new = self.domains.capacity[slot]
+            self.bearers[b][2] = self.masks.move(self.bearers[b][2], new // 2, new)
+            self.changed = True
+
+    def _add(self, slot: int, number: int) -> None:
+        for version in versions(self.domains.values[slot][number]):
+            if not 0 <= version.n <= MOST_VERSIONS:
+                raise ModelError(f"{self.domains.slots[slot]}: version {version}: more than {MOST_VERSIONS} live versions of one object")
+            base = self.bearers[self._bear(slot, version.of)][2]
+            self.masks.data[base + number] |= np.uint64(1 << version.n)
+
+    def _bear(self, slot: int, thing: str) -> int:
+        if (slot, thing) not in self._bearer:
+            if thing not in self.objects:
+                self.objects[thing] = len(self.objects)
+                self._of_object.append([])
+            b = self._bearer[slot, thing] = len(self.bearers)
+            self.bearers.append([slot, self.objects[thing], self.masks.take(self.domains.capacity[slot])])
+            self._of_slot[slot].append(b)
+            self._of_object[self.objects[thing]].append(b)
+            self.changed = True
+        return self._bearer[slot, thing]
+
+    def rename(self, bearer: int, number: int, mask: int) -> int:
+        """The number of the value with the versions in `mask` of the bearer's object renamed to 0, 1, 2, ..."""
+        slot, thing, _ = self.bearers[bearer]
+        of = next(name for name, n in self.objects.items() if n == thing)
+        live = [n for n in range(mask.bit_length()) if mask >> n & 1]
+        names = {Version(of, n): Version(of, rank) for rank, n in enumerate(live) if n != rank}
+        return self.domains.number(slot, rename(self.domains.values[slot][number], names))
+
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """slot_first, slot_bearers, bearers, object_first, object_bearers."""
+        return (*_grouped(self._of_slot), np.array(self.bearers, np.int32).reshape(-1, 3), *_grouped(self._of_object))
+
+
+def _grouped(groups: list[list[int]]) -> tuple[Ints, Ints]:
+    first = np.zeros(len(groups) + 1, np.int32)
+    first[1:] = np.cumsum([len(group) for group in groups]) if groups else 0
+    return first, np.array([b for group in groups for b in group], np.int32)

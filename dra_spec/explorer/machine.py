@@ -1,0 +1,261 @@
+"""The explicit engine's machinery: calls the compiled kernels, learns what they miss, and makes room where they need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dra_spec.explorer import arrays as k
+from dra_spec.explorer import kernels
+from dra_spec.explorer.intern import Domains, Ints, VersionTable
+from dra_spec.explorer.model import Model, ModelError, StateInvariant, StepInvariant, Truth, View
+from dra_spec.explorer.result import EngineError
+from dra_spec.explorer.rows import Store
+from dra_spec.explorer.semantics import Semantics, State
+from dra_spec.explorer.trees import Trees
+
+_BUFFER = 1 << 10  # successors that are put into the table together, at least
+_RETRIES = 1 << 17
+_REQUESTS = 1 << 11
+_NAMES = 1 << 12  # first size of the rename table
+NOT_ASKED = 3  # a mark beside the three truths
+
+Call = Callable[[int, int, int], int]  # (begin, end, whether they are places in the list `again`): a status
+
+
+class Stopped(Exception):
+    """The search ends before it is complete; the text is the reason."""
+
+
+class Machine:
+    """Rows, trees and scratch space of one search."""
+
+    def __init__(self, model: Model, action_class: NDArray[np.int64], allow: Callable[[int], bool]) -> None:
+        self.model = model
+        self.semantics = Semantics(model)
+        self.domains = Domains(model)
+        self.trees = Trees(model, self.semantics, self.domains)
+        self.versions = VersionTable(self.domains)
+        self.initial = [self._numbers(state) for state in self.semantics.initial_states()]
+        self.predicates: dict[int, int] = {}  # property: its tree
+        for i, promise in enumerate(model.properties):
+            if isinstance(promise, StateInvariant):
+                self.predicates[i] = self.trees.add_property(i, promise.promise, promise.fn)
+        self.state_trees = np.array(list(self.predicates.values()), np.int64)
+        self.first_bad = np.full(len(model.properties) + 1, -1, np.int64)
+        self.store = Store(self.domains.sizes, bool(np.any(action_class >= 0)), _BUFFER, allow)
+        self.ctl = np.zeros(k.COUNTERS, np.int64)
+        self.work = self._make_work(action_class)
+        self._known_trees = 0
+        self._renames = self._new_names(_NAMES)
+        self._rename_requests = np.zeros(_REQUESTS, np.int64)
+        self._warm_up()
+
+    @property
+    def states(self) -> int:
+        """How many states are stored."""
+        return int(self.ctl[k.STATES])
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model's Python code."""
+        return self.semantics.calls + self.trees.calls
+
+    def state(self, number: int) -> State:
+        """The values of a stored state."""
+        return self.domains.state(self.store.numbers(number))
+
+    def _numbers(self, state: State) -> Ints:
+        return np.array([self.domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [*self.work, *self._renames]
+        return self.store.memory + self.trees.memory + sum(int(a.nbytes) for a in arrays)
+
+    def _warm_up(self) -> None:
+        """Loads the compiled kernels, so that the time of the search is that of the search."""
+        self._prepare()
+        self.expand(0, 0, 0)
+        self.judge(0, 0, 0)
+        kernels.label(self.trees.forest(), self.store.layout.arrays, self.store.arrays(), self.work, self.ctl, 0, np.zeros(1, np.uint8))
+        kernels.rebuild(self.store.arrays(), 0)
+        kernels.repack(self.store.layout.arrays, self.store.layout.arrays, self.store.rows, self.store.rows, 0, np.zeros(1, np.int32))
+
+    def _make_work(self, action_class: NDArray[np.int64]) -> k.Work:
+        slots, actions, properties = len(self.model.slots), len(self.model.actions), len(self.model.properties)
+        if actions >= _RETRIES // 2:
+            raise ModelError(f"{actions} actions; {_RETRIES // 2} are possible")
+        words = self.store.layout.words
+        return k.Work(
+            values=np.zeros(2 * slots, np.int32),
+            written=np.zeros(slots + 64, np.int32),
+            stamps=np.zeros(slots + 64, np.int64),
+            rows=np.zeros((self.store.buffer, words), np.uint64),
+            source=np.zeros(self.store.buffer, np.uint32),
+            via=np.zeros(self.store.buffer, np.uint32),
+            hashes=np.zeros(self.store.buffer, np.uint64),
+            retries=np.zeros(_RETRIES, np.int64),
+            again=np.zeros(_RETRIES, np.int64),
+            requests=np.zeros((_REQUESTS, 2), np.int64),
+            request_after=np.zeros((_REQUESTS, slots), np.int32),
+            taken=np.zeros(actions, np.int64),
+            enabled=np.zeros(actions, np.uint8),
+            beyond=np.zeros(64, np.uint8),
+            action_class=action_class,
+            step_bad=np.full((properties + 1, 2), -1, np.int64),
+            saw=np.zeros(properties + 1, np.uint8),
+            tree_property=np.zeros(64, np.int64),
+        )
+
+    def _new_names(self, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int32]]:
+        return np.zeros(size, np.int64), np.zeros(size, np.uint64), np.full(size, -1, np.int32)
+
+    def _prepare(self) -> None:
+        """Sizes of scratch arrays follow what was learned; the arrays of bearers and the rename table too."""
+        work, slots = self.work, len(self.model.slots)
+        changes: dict[str, NDArray[Any]] = {}
+        widest = int(self.trees.widest.sum())
+        if 2 * widest > self.store.buffer:
+            self.store.buffer = 2 * widest
+            for name in ("source", "via", "hashes"):
+                changes[name] = np.zeros(self.store.buffer, getattr(work, name).dtype)
+        if len(work.tree_property) < len(self.trees.trees):
+            changes["tree_property"] = np.concatenate([work.tree_property, np.zeros(len(self.trees.trees), np.int64)])
+        properties = changes.get("tree_property", work.tree_property)
+        for i in range(self._known_trees, len(self.trees.trees)):
+            properties[i] = self.trees.trees[i].property
+        self._known_trees = len(self.trees.trees)
+        if len(work.beyond) < len(self.trees.reasons):
+            changes["beyond"] = np.concatenate([work.beyond, np.zeros(len(self.trees.reasons), np.uint8)])
+        if self.versions.changed:
+            self.versions.changed = False
+            self._bearers = self.versions.arrays()
+            changes["written"] = np.zeros(slots + len(self.versions.bearers) + 1, np.int32)
+            changes["stamps"] = np.zeros(slots + len(self.versions.objects), np.int64)
+        if work.rows.shape != (self.store.buffer, self.store.layout.words):
+            changes["rows"] = np.zeros((self.store.buffer, self.store.layout.words), np.uint64)
+        if changes:
+            self.work = work._replace(**changes)
+        self.ctl[k.WIDEST] = widest
+        self._dispatch = self.trees.dispatch()
+
+    def _version_arrays(self) -> k.Versions:
+        slot_first, slot_bearers, bearers, object_first, object_bearers = self._bearers
+        names, masks, values = self._renames
+        return k.Versions(
+            slot_first,
+            slot_bearers,
+            bearers,
+            self.versions.masks.data,
+            object_first,
+            object_bearers,
+            names,
+            masks,
+            values,
+            self._rename_requests,
+        )
+
+    def expand(self, begin: int, end: int, listed: int) -> int:
+        """Fires the actions in a range of states, or the pairs on the list."""
+        self.ctl[k.POS], self.ctl[k.END], self.ctl[k.LISTED] = begin, end, listed
+        status = self._run_expand()
+        while status == k.GROW:
+            if not self.store.grow(int(self.ctl[k.STATES]), int(self.ctl[k.EDGES])):
+                raise Stopped("memory")
+            status = self._run_expand()
+        if status == k.LIMIT:
+            raise Stopped("max-states")
+        if status == k.CONFLICT:
+            self._raise_conflict(int(self.ctl[k.POS]), int(self.ctl[k.FAULTY]))
+        return status
+
+    def _run_expand(self) -> int:
+        forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
+        return int(kernels.expand(forest, self._dispatch, layout, store, self.work, self._version_arrays(), self.ctl))
+
+    def _raise_conflict(self, state: int, action: int) -> None:
+        """The plain semantics says it better: which slot is written twice, and by which part."""
+        act, values = self.model.actions[action], self.state(state)
+        for outcome in self.semantics.observe(act, values).outcomes:
+            if outcome.beyond is None:
+                self.semantics.apply_raw(act, outcome, values)
+        raise EngineError(f"{act}: the kernel saw a slot written twice, the plain semantics does not")
+
+    def judge(self, begin: int, end: int, listed: int) -> int:
+        """Asks the state invariants about a range of states, or the pairs on the list."""
+        self.ctl[k.POS], self.ctl[k.END], self.ctl[k.LISTED] = begin, end, listed
+        forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
+        return int(kernels.judge(forest, layout, store, self.work, self.ctl, self.state_trees, self.first_bad))
+
+    def drive(self, call: Call, begin: int, end: int) -> None:
+        """Calls a kernel for a range of states; learns what it misses and lets it try those pairs again, until nothing is missing."""
+        while True:
+            status = call(begin, end, 0)
+            begin = int(self.ctl[k.POS])
+            self._resolve(call)
+            if status == k.DONE:
+                return
+
+    def _resolve(self, call: Call) -> None:
+        while self.ctl[k.RETRIES]:
+            if not self.ctl[k.REQUESTS] and not self.ctl[k.RENAMES]:
+                raise EngineError("a path is missing, but nothing is to be learned")
+            self.learn()
+            retries = int(self.ctl[k.RETRIES])
+            self.work = self.work._replace(again=self.work.retries, retries=self.work.again)
+            self.ctl[k.RETRIES] = 0
+            call(0, retries, 1)
+
+    def learn(self) -> None:
+        """Runs the model's Python code for each request, and finds the requested names."""
+        for i in range(int(self.ctl[k.REQUESTS])):
+            state, tree = (int(n) for n in self.work.requests[i])
+            about_step = tree >= len(self.model.actions) and isinstance(self._promise(tree), StepInvariant)
+            self.trees.learn(tree, self.store.numbers(state), self.work.request_after[i] if about_step else None)
+        self.ctl[k.REQUESTS] = 0
+        names, masks, values = self._renames
+        for i in range(int(self.ctl[k.RENAMES])):
+            at = int(self._rename_requests[i])
+            bearer, value = divmod(int(names[at]) - 1, 1 << 32)
+            values[at] = self.versions.rename(bearer, value, int(masks[at]))
+        self.ctl[k.RENAMES] = 0
+        if self.ctl[k.RENAMED] * 4 > len(names):
+            self._grow_names()
+        self.fit()
+
+    def _promise(self, tree: int) -> object:
+        index = self.trees.trees[tree].property
+        return self.model.properties[index] if index >= 0 else None
+
+    def _grow_names(self) -> None:
+        old_names, old_masks, old_values = self._renames
+        size = 2 * len(old_names)
+        self._renames = names, masks, values = self._new_names(size)
+        for at in np.flatnonzero(old_names):
+            to = int(kernels.place_of(old_names[at], old_masks[at], size))
+            while names[to]:
+                to = (to + 1) & (size - 1)
+            names[to], masks[to], values[to] = old_names[at], old_masks[at], old_values[at]
+
+    def fit(self) -> None:
+        """Makes rows and scratch space as wide as what was learned."""
+        if not self.store.layout.fits(self.domains.sizes) and not self.store.repack(self.domains.sizes, int(self.ctl[k.STATES])):
+            raise Stopped("memory")
+        self._prepare()
+
+    def label(self, index: int, promise: str, fn: Callable[[View], Truth], marks: NDArray[np.uint8]) -> None:
+        """Replaces the marks NOT_ASKED by what the predicate says of those states."""
+        if index not in self.predicates:
+            self.predicates[index] = self.trees.add_property(index, promise, fn)
+            self._prepare()
+        while True:
+            self.ctl[k.POS], self.ctl[k.END] = 0, len(marks)
+            forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
+            if not kernels.label(forest, layout, store, self.work, self.ctl, self.predicates[index], marks):
+                return
+            self.learn()

@@ -1,0 +1,120 @@
+"""From what an engine found to a `Result`: verdicts, traces that are run again through the plain semantics, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer.result import ActionResult, EngineError, Explored, Found, PropertyResult, Result, Step, Trace
+from dra_spec.explorer.semantics import Semantics, State
+from dra_spec.explorer.values import key
+
+
+def assemble(model: Model, explored: Explored, seconds: float) -> Result:
+    """The result of a search. Raises `EngineError` if a trace does not run through the plain semantics."""
+    semantics = Semantics(model)
+    stopped = explored.stopped
+    if stopped is None and explored.beyond:
+        stopped = "beyond bounds: " + "; ".join(sorted(explored.beyond))
+    complete = explored.exhausted and stopped is None and not explored.unexpanded
+    properties = [_judge(semantics, explored, promise, stopped, complete) for promise in dict.fromkeys(p.promise for p in model.properties)]
+    actions = _statistics(model, explored)
+    return Result(
+        engine=explored.engine,
+        states=explored.states,
+        transitions=explored.transitions,
+        depth=explored.depth,
+        seconds=seconds,
+        python_calls=explored.python_calls,
+        bytes_per_state=explored.bytes_per_state,
+        complete=complete,
+        stopped=stopped,
+        properties=properties,
+        actions=actions,
+        warnings=_warnings(properties, actions, complete),
+        stuck=explored.stuck,
+        unexpanded=explored.unexpanded,
+        memory=explored.memory,
+        startup=explored.startup,
+    )
+
+
+def _judge(semantics: Semantics, explored: Explored, promise: str, stopped: str | None, complete: bool) -> PropertyResult:
+    instances = [(i, p) for i, p in enumerate(semantics.model.properties) if p.promise == promise]
+    vacuous = not any(
+        isinstance(p, DeadlockFree) or explored.found[i].was_true or explored.found[i].state is not None for i, p in instances
+    )
+    shortest: tuple[Trace, int] | None = None
+    for i, _ in instances:
+        found = explored.found[i]
+        if found.state is not None and (shortest is None or _length(explored, found) < len(shortest[0])):
+            shortest = rerun(semantics, explored, found), i
+    if shortest is not None:
+        trace, i = shortest
+        _confirm(semantics, i, trace)
+        return PropertyResult(promise, "violated", trace, semantics.model.properties[i].binding, explored.found[i].note, vacuous)
+    if not complete:
+        reason = stopped or f"{explored.unexpanded} violating states were not expanded, so nothing is known of what lies behind them"
+        return PropertyResult(promise, "undecided", reason=reason, vacuous=vacuous)
+    return PropertyResult(promise, "holds", vacuous=vacuous)
+
+
+def _length(explored: Explored, found: Found) -> int:
+    assert found.state is not None
+    return len(explored.path(found.state)[1]) + (found.step is not None)
+
+
+def rerun(semantics: Semantics, explored: Explored, found: Found) -> Trace:
+    """The trace to a witness, run through the plain semantics; each state must be the one that the engine stored."""
+    assert found.state is not None
+    initial, path = explored.path(found.state)
+    if key(initial) not in {key(state) for state in semantics.initial_states()}:
+        raise EngineError(f"a trace begins in a state that is not initial:\n{semantics.describe(initial)}")
+    states: list[State] = [initial]
+    steps: list[Step] = []
+    for action_index, outcome_index in [*path, found.step] if found.step is not None else path:
+        action = semantics.model.actions[action_index]
+        outcomes = semantics.observe(action, states[-1]).outcomes
+        if outcome_index >= len(outcomes) or outcomes[outcome_index].beyond is not None:
+            raise EngineError(f"step {len(steps) + 1} of a trace cannot be taken again: {action}, outcome {outcome_index}")
+        steps.append(Step(action, outcome_index, outcomes[outcome_index].label))
+        states.append(semantics.apply(action, outcomes[outcome_index], states[-1]))
+    reached = states[-1] if found.step is None else states[-2]
+    if key(reached) != key(explored.state(found.state)):
+        raise EngineError(f"a trace of {len(steps)} steps ends in another state than the engine stored:\n{semantics.describe(reached)}")
+    return Trace(tuple(states), tuple(steps))
+
+
+def _confirm(semantics: Semantics, index: int, trace: Trace) -> None:
+    """Asks the property itself about the end of its trace."""
+    wrong = semantics.model.properties[index]
+    last = trace.states[-1]
+    if isinstance(wrong, StateInvariant):
+        agreed = wrong.fn(semantics.view(last)) == Truth.FALSE
+    elif isinstance(wrong, StepInvariant):
+        step, before = trace.steps[-1], trace.states[-2]
+        raw = semantics.apply_raw(step.action, semantics.observe(step.action, before).outcomes[step.outcome], before)
+        agreed = wrong.fn(semantics.view(before), semantics.view(raw), step.action, step.label) == Truth.FALSE
+    elif isinstance(wrong, DeadlockFree):
+        agreed = wrong.final(semantics.view(last)) == Truth.FALSE and next(semantics.moves(last), None) is None
+    else:
+        assert isinstance(wrong, AlwaysPossible)
+        agreed = wrong.goal(semantics.view(last)) == Truth.FALSE
+    if not agreed:
+        raise EngineError(f"{wrong.promise}: the plain semantics does not confirm the violation at the end of the trace")
+
+
+def _statistics(model: Model, explored: Explored) -> list[ActionResult]:
+    taken: dict[str, int] = {}
+    enabled: dict[str, bool] = {}
+    for action, count, ever in zip(model.actions, explored.taken, explored.enabled, strict=True):
+        taken[action.name] = taken.get(action.name, 0) + count
+        enabled[action.name] = enabled.get(action.name, False) or ever
+    return [ActionResult(name, count, not enabled[name]) for name, count in taken.items()]
+
+
+def _warnings(properties: Sequence[PropertyResult], actions: Sequence[ActionResult], complete: bool) -> list[str]:
+    where = "" if complete else " in the part that was explored"
+    return [f"action {a.name} is never enabled{where}" for a in actions if a.never_enabled] + [
+        f"promise {p.promise} is never true other than trivially{where}" for p in properties if p.vacuous
+    ]

@@ -1,0 +1,109 @@
+"""Binds an invariant to the slots of a model: the properties that the explorer checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dra_spec.explorer.model import (
+    Action,
+    AlwaysPossible,
+    DeadlockFree,
+    ModelError,
+    Property,
+    StateInvariant,
+    StepInvariant,
+    Truth,
+    View,
+)
+from dra_spec.properties.assumptions import ASSUMPTIONS
+from dra_spec.properties.errors import EvaluationError, InvariantError, NotInWorld, pointed
+from dra_spec.properties.invariant import Invariant, Promise
+from dra_spec.properties.model_world import STATIC, ModelWorld, Sources
+from dra_spec.properties.split import Instance as Part
+from dra_spec.properties.split import split
+from dra_spec.properties.values import Thing
+from dra_spec.protocol.instance import Instance
+
+
+def missing_writers(invariant: Invariant, instance: Instance) -> frozenset[str]:
+    """The writers that a model lacks for the invariant to be meaningful."""
+    return invariant.needs - instance.writers
+
+
+def unmet_assumptions(invariant: Invariant, instance: Instance) -> tuple[str, ...]:
+    """The assumptions of the invariant that the instance does not meet: a violation there is an accepted one."""
+    return tuple(name for name in invariant.assumptions if not ASSUMPTIONS[name](instance))
+
+
+def bind(invariant: Invariant, instance: Instance) -> list[Property]:
+    """The properties of an invariant, one per object that it speaks about; at least one.
+
+    Raises `InvariantError` if the kind is not supported or the instance lacks a writer that the invariant needs. The properties
+    raise `ModelError` if the expression has no value in a state.
+    """
+    if invariant.kind is Promise.LEADS_TO:
+        raise InvariantError(f"{invariant.name}: kind leads-to is not supported yet")
+    missing = sorted(missing_writers(invariant, instance))
+    if missing:
+        raise InvariantError(f"{invariant.name} needs the writer {missing[0]}, which does not take part in the model")
+    sources = Sources.of(instance)
+    try:
+        parts = _parts(invariant, sources)
+    except NotInWorld as error:
+        raise InvariantError(f"{invariant.name} reads {error.path}, which the model does not have") from None
+    return [_property(invariant, sources, part) for part in parts] or [_nothing(invariant)]
+
+
+def _parts(invariant: Invariant, sources: Sources) -> list[Part]:
+    static = ModelWorld(sources, STATIC, STATIC if invariant.kind is Promise.STEP else None)
+    if invariant.kind is Promise.ALWAYS_POSSIBLE:
+        return split(invariant.program, static, invariant.quantifiers)
+    return split(invariant.program, static)
+
+
+def _property(invariant: Invariant, sources: Sources, part: Part) -> Property:
+    def judge(view: View) -> Truth:
+        return _guarded(invariant, part, ModelWorld(sources, view))
+
+    if invariant.kind is Promise.STEP:
+
+        def judge_step(before: View, after: View, action: Action, label: str) -> Truth:
+            return _guarded(invariant, part, ModelWorld(sources, after, before, (action, label)))
+
+        return StepInvariant(invariant.name, _applies(invariant), judge_step, part.binding)
+    if invariant.kind is Promise.ALWAYS_POSSIBLE:
+        return AlwaysPossible(invariant.name, judge, _allowed(invariant), part.binding)
+    if invariant.kind is Promise.DEADLOCK_FREE:
+        return DeadlockFree(invariant.name, judge, part.binding)
+    return StateInvariant(invariant.name, judge, part.binding)
+
+
+def _nothing(invariant: Invariant) -> Property:
+    """The property of an invariant whose objects cannot occur in the model: trivially true."""
+    if invariant.kind is Promise.STEP:
+        return StepInvariant(invariant.name, _applies(invariant), lambda *_: Truth.TRIVIAL)
+    if invariant.kind is Promise.ALWAYS_POSSIBLE:
+        return AlwaysPossible(invariant.name, lambda _: Truth.TRIVIAL, _allowed(invariant))
+    if invariant.kind is Promise.DEADLOCK_FREE:
+        return DeadlockFree(invariant.name, lambda _: Truth.TRIVIAL)
+    return StateInvariant(invariant.name, lambda _: Truth.TRIVIAL)
+
+
+def _applies(invariant: Invariant) -> Callable[[Action], bool]:
+    return lambda action: invariant.applies_to(action.name)
+
+
+def _allowed(invariant: Invariant) -> Callable[[Action], bool]:
+    return lambda action: action.type.kind not in invariant.without
+
+
+def _guarded(invariant: Invariant, part: Part, world: Thing) -> Truth:
+    try:
+        return part.truth(world)
+    except EvaluationError as error:
+        program, span = invariant.program, error.span
+        where = pointed(error.message, program.text, program.origin, span.line, span.column)
+        objects = ", ".join(f"{variable} = {name}" for variable, name in part.binding.items())
+        raise ModelError(f"invariant {invariant.name} has no value{f' for {objects}' if objects else ''}: {where}") from None
+    except NotInWorld as error:
+        raise ModelError(f"invariant {invariant.name} reads {error.path}, which the model does not have") from None

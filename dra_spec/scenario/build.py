@@ -1,0 +1,156 @@
+"""From a model file to a scenario: objects read, instance made, protocol assembled, promises bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dra_spec.explorer.model import Model, Property
+from dra_spec.properties.assumptions import ASSUMPTIONS
+from dra_spec.properties.bind import bind, missing_writers, unmet_assumptions
+from dra_spec.properties.errors import InvariantError
+from dra_spec.properties.invariant import Invariant, Promise, find, load_all
+from dra_spec.protocol.assembly import assemble
+from dra_spec.protocol.instance import Instance
+from dra_spec.scenario import objects
+from dra_spec.scenario.allocator import allocator
+from dra_spec.scenario.cluster import Cluster, cluster
+from dra_spec.scenario.modelfile import ModelFile, Overrides
+from dra_spec.scenario.modelfile import Promise as Wanted
+from dra_spec.scenario.scenario import Scenario
+from dra_spec.scenario.strict import InputError, nearest
+from dra_spec.scenario.variants import Chosen, choose
+
+
+def build(file: ModelFile, overrides: Overrides | None = None, name: str | None = None) -> Scenario:
+    """The scenario of a model file with what the command line changes in it.
+
+    `name`: how the model is called in reports, if not as in the file. Raises `InputError`, `ManifestError`, `InvariantError`.
+    """
+    overrides = overrides or Overrides()
+    changed = overrides.apply(file)
+    texts = [(str(file.path), text) for text in changed.objects]
+    read = objects.read(changed.manifests, texts, changed.bound("replicas") or 1)
+    found = cluster(
+        read.loaded, pods=changed.bound("pods"), created_later=changed.created_later, schedulers=changed.bounds.get("schedulers")
+    )
+    return make(changed, overrides, attrs.evolve(found, notes=[*read.clashes, *found.notes]), name or file.name)
+
+
+def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Scenario:
+    """The scenario of a cluster: `file` says which writers, budgets, bounds and promises."""
+    allocate, unsupported, misfits = allocator(found)
+    instance = Instance(
+        pods=found.pods,
+        claims=found.claims,
+        nodes=found.nodes,
+        devices=found.devices,
+        allocate=allocate,
+        writers=frozenset(file.writers),
+        schedulers=found.schedulers,
+        lag=file.bound("lag") or 1,
+        budgets={name: count for name, count in file.budgets.items() if count},
+        binding_conditions=file.features.get("DRADeviceBindingConditions", False),
+        any_node=file.any_node,
+    )
+    chosen = choose(file.variants, file.repaired)
+    wanted = _wanted(file, overrides, chosen)
+    invariants = _invariants(wanted, overrides, instance)
+    parts = assemble(instance, chosen.variants)
+    for unused in sorted(parts.unused):
+        if unused in chosen.asked:
+            raise InputError(f"variant {chosen.asked[unused]}: no writer of the model {name} takes the action {unused}")
+    properties: list[Property] = [each for invariant in invariants for each in bind(invariant, instance)]
+    expected, expectations = _expected(file, overrides, chosen, wanted)
+    return Scenario(
+        name=name,
+        file=file,
+        overrides=overrides,
+        instance=instance,
+        model=Model(name, parts.slots, parts.actions, properties),
+        invariants={invariant.name: invariant for invariant in invariants},
+        expected=expected,
+        expectations=expectations,
+        assumptions=_assumptions(wanted, invariants, instance),
+        variants=tuple(variant.name for variant in chosen.variants),
+        unsupported=unsupported,
+        notes=[*found.notes, *_initial_notes(found)],
+        warnings=[*found.warnings, *misfits],
+    )
+
+
+def _wanted(file: ModelFile, overrides: Overrides, chosen: Chosen) -> Sequence[Wanted]:
+    """The promises to check by name; empty: all that make sense."""
+    if overrides.invariants:
+        listed = {promise.name: promise for promise in file.invariants}
+        return [listed.get(name, Wanted(name)) for name in overrides.invariants]
+    if overrides.assertions:
+        return []
+    if chosen.breaks:
+        return [Wanted(name) for name in chosen.breaks]
+    return file.invariants
+
+
+def _invariants(wanted: Sequence[Wanted], overrides: Overrides, instance: Instance) -> list[Invariant]:
+    found = [_find(promise) for promise in wanted]
+    for number, text in enumerate(overrides.assertions, 1):
+        found.append(Invariant.adhoc(text, f"assert-{number}"))
+    if found:
+        return found
+    return [invariant for invariant in load_all().values() if applicable(invariant, instance)]
+
+
+def applicable(invariant: Invariant, instance: Instance) -> bool:
+    """Whether an instance can be judged by an invariant: the writers that it needs take part, its accepted windows are closed."""
+    return (
+        invariant.kind is not Promise.LEADS_TO and not missing_writers(invariant, instance) and not unmet_assumptions(invariant, instance)
+    )
+
+
+def _find(promise: Wanted) -> Invariant:
+    try:
+        invariant = find(promise.name)
+    except InvariantError as error:
+        raise InputError(str(error), promise.place) from None
+    for name in promise.assumptions:
+        if name not in invariant.assumptions:
+            hint = nearest(name, invariant.assumptions or ASSUMPTIONS)
+            raise InputError(f"{promise.name} has no assumption {name!r}{hint}", promise.place)
+    return invariant
+
+
+def _assumptions(wanted: Sequence[Wanted], invariants: Sequence[Invariant], instance: Instance) -> dict[str, Sequence[str]]:
+    """Per promise: the accepted windows that this model leaves open, so that a violation may be an accepted one."""
+    del wanted
+    return {i.name: [f"{name}: {i.assumptions[name]}" for name in unmet_assumptions(i, instance)] for i in invariants}
+
+
+def _expected(file: ModelFile, overrides: Overrides, chosen: Chosen, wanted: Sequence[Wanted]) -> tuple[str | None, dict[str, str]]:
+    """The verdict that is expected of the model and of single promises; None if nobody can say."""
+    if overrides.bounds or overrides.budgets or overrides.assertions:
+        return None, {}
+    if file.repaired and not file.variants:
+        verdict = file.expected_repaired
+        return verdict, {promise.name: "holds" for promise in wanted if promise.expected is not None} if verdict == "holds" else {}
+    if overrides.variants or file.variants:
+        breaks = dict.fromkeys(chosen.breaks, "violated")
+        return ("violated", breaks) if breaks else (None, {})
+    expectations = {promise.name: promise.expected for promise in wanted if promise.expected is not None}
+    if overrides.invariants:
+        if file.expected == "holds":
+            return "holds", {}
+        known = [expectations.get(promise.name) for promise in wanted]
+        return ("violated" if "violated" in known else None), expectations
+    return file.expected, expectations
+
+
+def _initial_notes(found: Cluster) -> list[str]:
+    """What the manifests say about the state of claims: the model starts with unallocated ones."""
+    notes = []
+    for claim in found.named.values():
+        if claim.status.allocation is not None:
+            notes.append(f"{claim.where('status.allocation').place}: claim {claim.name} is allocated already (initial state)")
+        elif claim.status.reserved_for:
+            notes.append(f"{claim.where('status.reservedFor').place}: claim {claim.name} is reserved already (initial state)")
+    return notes

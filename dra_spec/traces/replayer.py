@@ -1,0 +1,57 @@
+"""Replays a trace file: builds its model again, follows the trace, asks the reference."""
+
+from __future__ import annotations
+
+import attrs
+
+from dra_spec.explorer.semantics import Semantics
+from dra_spec.scenario.modelfile import Overrides
+from dra_spec.scenario.scenario import Scenario
+from dra_spec.scenario.targets import scenarios
+from dra_spec.traces.reference_replay import confirm
+from dra_spec.traces.replay import StepFailed, breaks, follow
+from dra_spec.traces.trace import Trace
+
+
+@attrs.frozen
+class Replayed:
+    """How a replay ended.
+
+    `step`: the first step that failed, None if none did (0: none in particular); `judges`: what the trace was run on.
+    """
+
+    verdict: str
+    step: int | None = None
+    judges: str = "model"
+
+    @property
+    def confirmed(self) -> bool:
+        return self.verdict.startswith("confirmed")
+
+
+def replay(trace: Trace) -> Replayed:
+    """Runs a trace through its model, then on the reference. Raises `InputError` if the model cannot be built."""
+    scenario = scenario_of(trace)
+    semantics = Semantics(scenario.model)
+    try:
+        run = follow(trace, semantics)
+    except StepFailed as error:
+        return Replayed(f"spurious ({error})", error.number)
+    if breaks(trace, semantics, run) is False:
+        return Replayed(f"spurious ({trace.promise} is not broken at the end)", 0)
+    if not _promised(trace, scenario):
+        return Replayed(f"spurious (the model does not have the promise {trace.promise!r})", 0)
+    verdict = confirm(scenario, trace, run)
+    return Replayed(verdict, None if verdict.startswith("confirmed") else 0, "model and reference")
+
+
+def _promised(trace: Trace, scenario: Scenario) -> bool:
+    return any(p.promise == trace.promise for p in scenario.model.properties)
+
+
+def scenario_of(trace: Trace) -> Scenario:
+    """The scenario that a trace is a run of. Raises `InputError`."""
+    model = trace.model
+    overrides = Overrides(bounds=dict(model.bounds), budgets=dict(model.budgets), variants=model.variants, repaired=model.repaired)
+    (scenario,) = scenarios((model.name,), overrides)
+    return scenario

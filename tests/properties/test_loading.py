@@ -1,0 +1,150 @@
+"""What is said of an invariant that cannot be loaded: file, line, column, what was found and what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dra_spec.content import directory
+from dra_spec.explorer.model import Kind
+from dra_spec.properties import PropertyError
+from dra_spec.properties.errors import InvariantError
+from dra_spec.properties.invariant import Invariant, Promise, find, from_file, load_all
+
+GOOD = """\
+name: sample
+statement: Each claim is allocated.
+source: KEP-4381
+kind: state
+cel: |
+  claims.all(c,
+    c.allocated)
+needs: []
+"""
+
+
+def load(folder: Path, text: str, name: str = "sample") -> Invariant:
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return from_file(path)
+
+
+def refused(folder: Path, text: str) -> str:
+    with pytest.raises(InvariantError) as caught:
+        load(folder, text)
+    return str(caught.value).replace(str(folder) + "/", "")
+
+
+def test_a_good_one(tmp_path: Path) -> None:
+    invariant = load(tmp_path, GOOD)
+    assert (invariant.name, invariant.kind, invariant.statement) == ("sample", Promise.STATE, "Each claim is allocated.")
+    assert invariant.source == ("KEP-4381",)
+    assert invariant.without == {Kind.FAULT, Kind.USER}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("    c.allocated)", "    c.alocated)", "sample.yaml:7:7: claim has no field alocated, expected allocated, conditions, "),
+        ("    c.allocated)", "    c.alocated)", "did you mean allocated?\n  |   c.alocated)\n  |     ^"),
+        (
+            "claims.all",
+            "claim.all",
+            "sample.yaml:6:3: unknown name claim, expected claims, nodes, pods or schedulers; did you mean claims?",
+        ),
+        ("claims.all", "claims.al", "sample.yaml:6:10: unknown function al, expected all, contains, "),
+        ("    c.allocated)", "    c.allocated", "sample.yaml:7:16: syntax error at the end of the expression, expected ')' or ','"),
+        ("    c.allocated)", "    c.allocated &&)", "sample.yaml:7:19: syntax error at ')', expected a value"),
+        ("    c.allocated)", "    c.name)", "sample.yaml:7:5: the second argument of all: expected bool, found string"),
+        ("    c.allocated)", "    c.name == 1)", "sample.yaml:7:15: == between string and int, expected two values of one type"),
+        ("    c.allocated)", "    c.devices < 1)", "sample.yaml:7:5: left of <: expected int or string, found list(string)"),
+        ("    c.allocated)", "    c == c)", "== between claim and claim, expected two values of one type; compare their names"),
+        ("    c.allocated)", "    c.uid == 'u')", "== between uid and string"),
+        ("    c.allocated)", "    c.old.allocated)", "sample.yaml:7:7: claim has no field old"),
+        ("    c.allocated)", "    step.writer == 'x')", "sample.yaml:7:5: unknown name step"),
+        ("    c.allocated)", "    c.allocated) && size(claims)", "an operand of &&: expected bool, found int"),
+        ("    c.allocated)", "    c.allocated) ? 1 : 2", "sample.yaml:6:3: an invariant is true or false, found int"),
+        ("    c.allocated)", "    schedulers.all(s, s.running))", "sample.yaml:8: needs: the expression reads what the scheduler owns"),
+        ("kind: state", "kind: stat", "sample.yaml:4: kind: unknown kind stat, expected always-possible, "),
+        ("kind: state", "kind: stat", "did you mean state?"),
+        ("needs: []", "need: []", "sample.yaml:8: need: unknown field, expected actions, "),
+        ("needs: []", "needs: [scheduling]", "sample.yaml:8: needs: unknown name scheduling, expected "),
+        ("needs: []", "needs: scheduler", "sample.yaml:8: needs: expected a list of names, found 'scheduler'"),
+        ("needs: []", "unless: c1", "sample.yaml:8: unless: unknown field"),
+        ("needs: []", "actions: [a]", "sample.yaml:8: actions: belongs to kind step only, this is state"),
+        ("needs: []", "per: {p: pods}", "sample.yaml:8: per: belongs to kind always-possible only, this is state"),
+        (
+            "needs: []",
+            "assumptions:\n  no-forced-delete: x",
+            "sample.yaml:9:21: assumptions: unknown assumption no-forced-delete, expected ",
+        ),
+        ("needs: []", "assumptions: [no-force-delete]", "sample.yaml:8: assumptions: expected a map of names to texts"),
+        ("name: sample", "name: other", "sample.yaml:1: name: is other, expected the name of the file, sample"),
+        ("statement: Each claim is allocated.\n", "", "sample.yaml:1: the field statement is missing"),
+        ("statement: Each claim is allocated.", "statement:", "sample.yaml:2: statement: expected text, found None"),
+        ("source: KEP-4381", "source: [1]", "sample.yaml:3: source: expected text or a list of texts, found [1]"),
+        ("kind: state", "kind: [state", "not YAML"),
+        ("kind: state", "kind: state\nkind: step", "sample.yaml:5:1: not YAML"),
+    ],
+)
+def test_what_is_wrong_is_located(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in GOOD
+    assert said in refused(tmp_path, GOOD.replace(old, new))
+
+
+def test_an_expression_on_one_line_is_located_too(tmp_path: Path) -> None:
+    text = GOOD.replace("cel: |\n  claims.all(c,\n    c.allocated)", "cel: claims.all(c, c.alocated)")
+    assert refused(tmp_path, text).startswith("sample.yaml:5:22: claim has no field alocated")
+    text = GOOD.replace("cel: |\n  claims.all(c,\n    c.allocated)", "cel: 'claims.all(c, c.alocated)'")
+    assert refused(tmp_path, text).startswith("sample.yaml:5:23: claim has no field alocated")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected an invariant with the fields name, statement, source, kind, cel, found an empty file"),
+        ("- a\n", "found CommentedSeq"),
+        ("a: &a [x]\nb: *c\n", "not YAML"),
+        ("cel: " + "x" * 70000, "bytes, expected an invariant of at most 65536"),
+    ],
+)
+def test_other_files(tmp_path: Path, text: str, said: str) -> None:
+    assert said in refused(tmp_path, text)
+
+
+def test_per_is_located_and_binds_its_variables(tmp_path: Path) -> None:
+    text = GOOD.replace("kind: state", "kind: always-possible\nper: {n: nodes, l: n.plugins}")
+    text = text.replace("claims.all(c,\n    c.allocated)", "l.running && n.name != ''").replace("needs: []", "needs: [plugin]")
+    invariant = load(tmp_path, text)
+    assert invariant.quantifiers == 2
+    assert refused(tmp_path, text.replace("n.plugins", "n.plugin")).startswith("sample.yaml:5:22: node has no field plugin, expected")
+    assert "per: expected a list of objects, found string" in refused(tmp_path, text.replace("n.plugins", "n.name"))
+    assert "sample.yaml:7:3: unknown name m" in refused(tmp_path, text.replace("l.running", "m.running"))
+
+
+def test_adhoc() -> None:
+    invariant = Invariant.adhoc("schedulers.all(s, s.running)")
+    assert (invariant.kind, invariant.needs) == (Promise.STATE, {"scheduler"})
+    with pytest.raises(PropertyError, match=r"--assert:1:17: claim has no field foo"):
+        Invariant.adhoc("claims.all(c, c.foo)")
+    with pytest.raises(PropertyError, match="--assert:1:1: the expression is empty"):
+        Invariant.adhoc("  ")
+
+
+def test_finding_by_name_and_path() -> None:
+    assert find("no-double-allocation").name == "no-double-allocation"
+    assert find(str(directory("invariants") / "no-double-allocation.yaml")).name == "no-double-allocation"
+    with pytest.raises(InvariantError, match=r"unknown invariant no-double-alocation, expected .*; did you mean no-double-allocation"):
+        find("no-double-alocation")
+    with pytest.raises(InvariantError, match="cannot be read: No such file"):
+        find("missing.yaml")
+
+
+def test_all_shipped_invariants_load() -> None:
+    found = load_all()
+    assert list(found) == sorted(found)
+    assert {invariant.kind for invariant in found.values()} == set(Promise) - {Promise.LEADS_TO}
+    for invariant in found.values():
+        assert invariant.source
+        assert invariant.statement.endswith(".")
