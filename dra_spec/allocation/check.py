@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dra_spec.allocation.allocator import Allocator
+from dra_spec.allocation.errors import FatalAllocation
 from dra_spec.allocation.features import check_selectors
 from dra_spec.allocation.inventory import Inventory
 from dra_spec.resources.problems import ManifestError, Problem
@@ -25,8 +26,8 @@ def check_allocation(loaded: Loaded) -> tuple[Problem, ...]:
     for node in loaded.nodes:
         try:
             pools = inventory.pools(node)
-        except UnsupportedFeature:
-            continue  # features_used names it
+        except (UnsupportedFeature, FatalAllocation):
+            continue  # features_used names the one, reading refuses the other
         for pool in pools:
             if pool.problem and pool.problem not in seen:
                 seen.add(pool.problem)

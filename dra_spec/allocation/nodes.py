@@ -6,7 +6,7 @@ import re
 
 from dra_spec.allocation.errors import FatalAllocation
 from dra_spec.resources.core import Node
-from dra_spec.resources.meta import NodeSelector, NodeSelectorTerm, Requirement
+from dra_spec.resources.meta import NodeSelector, NodeSelectorTerm, Requirement, requirement_rule
 from dra_spec.resources.slices import Device, SliceSpec
 
 _NUMBER = re.compile(r"[-+]?\d+", re.ASCII)
@@ -39,16 +39,10 @@ def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def _check(requirement: Requirement) -> None:
-    operator, values = requirement.operator, requirement.values
-    wrong = (
-        (operator in ("In", "NotIn") and not values)
-        or (operator in ("Exists", "DoesNotExist") and values)
-        or (operator in ("Gt", "Lt") and (len(values) != 1 or not _NUMBER.fullmatch(values[0])))
-    )
-    if wrong:
-        raise FatalAllocation(
-            f"{requirement.at}: node selector {requirement.key} {operator} {', '.join(values) or 'nothing'}: wrong values for {operator}"
-        )
+    message = requirement_rule(requirement)
+    if message:
+        place = f"{requirement.at}: " if str(requirement.at) else ""
+        raise FatalAllocation(f"{place}node selector on {requirement.key}: {message}")
 
 
 def _holds(requirement: Requirement, value: str | None) -> bool:

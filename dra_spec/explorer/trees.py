@@ -85,7 +85,8 @@ class Trees:
             self._add(Tree(str(action), self._runs_action(number, action)))
 
     def _add(self, tree: Tree) -> int:
-        self.roots.data[self.roots.take(1)] = self.child.take(1)
+        number = self.roots.take(1)  # before `data` is looked at: it may be another array afterwards
+        self.roots.data[number] = self.child.take(1)
         self.trees.append(tree)
         return len(self.trees) - 1
 
@@ -147,6 +148,8 @@ class Trees:
 
     def learn(self, number: int, row: Ints, after: Ints | None = None) -> None:
         """Runs the tree's function in a state and adds the path. Raises `ModelError` if it is not a function of what it reads."""
+        if self._only_looks(number, row, after):
+            return
         self._learned += 1
         tree = self.trees[number]
         state = self.domains.state(row)
@@ -178,6 +181,28 @@ class Trees:
         if known <= k.LEAF and known != leaf:
             raise self._unsteady(tree, state, "the same reads led to other outcomes before")
         self.child.data[cell] = leaf
+
+    def _only_looks(self, number: int, row: Ints, after: Ints | None) -> bool:
+        """Whether the path was there and just a projection of a new value was not; it is now.
+
+        The function would look at the same, since what it looked at so far is the same; so it need not run.
+        """
+        cell = int(self.roots.data[number])
+        while (code := int(self.child.data[cell])) >= 0:
+            observer = self._observers[int(self.nodes.data[code, 3])]
+            numbers = row if observer.position < len(row) else after
+            assert numbers is not None
+            value = int(numbers[observer.slot])
+            seen = int(self.seen.data[observer.base + value])
+            if seen < 0:
+                try:
+                    found = observer.what.of(self.domains.values[observer.slot][value])
+                except Exception:
+                    return False  # the function itself will meet it and say more
+                self.calls += observer.what.fn is not None
+                seen = self._see(self.trees[number], observer, value, found)
+            cell = int(self.nodes.data[code, 2]) + seen
+        return code <= k.LEAF
 
     def _look(self, observer: Observer) -> str:
         return f"{self.domains.slots[observer.slot]}{observer.what}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from typing import Any
 
 from dra_spec.explorer.model import (
     Action,
     AlwaysPossible,
     DeadlockFree,
     ModelError,
+    Projection,
     Property,
+    Slot,
     StateInvariant,
     StepInvariant,
     Truth,
@@ -63,12 +67,12 @@ def _parts(invariant: Invariant, sources: Sources) -> list[Part]:
 
 def _property(invariant: Invariant, sources: Sources, part: Part) -> Property:
     def judge(view: View) -> Truth:
-        return _guarded(invariant, part, ModelWorld(sources, view))
+        return _guarded(invariant, part, lambda look: ModelWorld(sources, look(view)))
 
     if invariant.kind is Promise.STEP:
 
         def judge_step(before: View, after: View, action: Action, label: str) -> Truth:
-            return _guarded(invariant, part, ModelWorld(sources, after, before, (action, label)))
+            return _guarded(invariant, part, lambda look: ModelWorld(sources, look(after), look(before), (action, label)))
 
         return StepInvariant(invariant.name, _applies(invariant), judge_step, part.binding)
     if invariant.kind is Promise.ALWAYS_POSSIBLE:
@@ -97,13 +101,34 @@ def _allowed(invariant: Invariant) -> Callable[[Action], bool]:
     return lambda action: action.type.kind not in invariant.without
 
 
-def _guarded(invariant: Invariant, part: Part, world: Thing) -> Truth:
+def _guarded(invariant: Invariant, part: Part, world: Callable[[Callable[[View], View]], Thing]) -> Truth:
+    """The truth; an expression without a value becomes a `ModelError` that names invariant, place, objects and what was read."""
     try:
-        return part.truth(world)
+        return part.truth(world(lambda view: view))
     except EvaluationError as error:
         program, span = invariant.program, error.span
         where = pointed(error.message, program.text, program.origin, span.line, span.column)
         objects = ", ".join(f"{variable} = {name}" for variable, name in part.binding.items())
-        raise ModelError(f"invariant {invariant.name} has no value{f' for {objects}' if objects else ''}: {where}") from None
+        read = "\n".join(f"  {line}" for line in _reads(part, world))
+        raise ModelError(
+            f"invariant {invariant.name} has no value{f' for {objects}' if objects else ''}: {where}\nin a state where\n{read}"
+        ) from None
     except NotInWorld as error:
         raise ModelError(f"invariant {invariant.name} reads {error.path}, which the model does not have") from None
+
+
+def _reads(part: Part, world: Callable[[Callable[[View], View]], Thing]) -> list[str]:
+    """What an instance reads of a state on its way to an error, in order."""
+    found: dict[str, None] = {}
+
+    def look(view: View) -> View:
+        def read(slot: Slot[Any], what: Projection) -> Any:
+            value = view.read(slot, what)
+            found[f"{slot} {what} = {value!r}"] = None
+            return value
+
+        return View(read)
+
+    with contextlib.suppress(EvaluationError):
+        part.truth(world(look))
+    return list(found)

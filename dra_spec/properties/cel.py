@@ -20,10 +20,12 @@ import celpy.celtypes
 import celpy.evaluation
 
 from dra_spec.properties import nodes as n
-from dra_spec.properties.errors import EvaluationError, Origin, Span
+from dra_spec.properties.errors import EvaluationError, InvariantError, Origin, Span, pointed
 from dra_spec.properties.parse import parse
 from dra_spec.properties.schema import NULL, WORLD, ObjectType, Type
 from dra_spec.properties.values import Items, Thing
+
+MAX_LENGTH = 20_000  # characters of an expression
 
 Environment = list[Any]  # place 0: the world; then one place per nested macro variable
 Closure = Callable[[Environment], Any]
@@ -58,9 +60,15 @@ def load(
 ) -> Program:
     """Parses, checks and compiles an expression over a world. Raises `InvariantError`."""
     origin = origin or Origin()
-    root = parse(text, world, origin, variables)
+    if len(text) > MAX_LENGTH:
+        raise InvariantError(pointed(f"{len(text)} characters, expected at most {MAX_LENGTH}", "", origin, 1, 1))
+    try:
+        root = parse(text, world, origin, variables)
+        run = compile_node(root)
+    except RecursionError:
+        raise InvariantError(pointed("the expression is nested too deeply", "", origin, 1, 1)) from None
     places = [node.index for node in n.walk(root) if isinstance(node, n.Macro)] + [index for index, _ in (variables or {}).values()]
-    return Program(text, origin, root, compile_node(root), 1 + max(places, default=0))
+    return Program(text, origin, root, run, 1 + max(places, default=0))
 
 
 def plain(value: Any) -> Any:

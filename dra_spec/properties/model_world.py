@@ -222,6 +222,8 @@ def _result(result: Any) -> Thing:
             "device": lambda: result.device,
             "driver": lambda: result.driver,
             "admin": lambda: result.admin,
+            "bindingConditions": lambda: result.binding_conditions,
+            "bindingFailureConditions": lambda: result.binding_failure_conditions,
         },
     )
 
@@ -378,6 +380,4 @@ def _dump(value: Any, type_: Any) -> Any:
         return found
     if isinstance(type_, ListType):
         return [_dump(item, type_.element) for item in value]
-    if isinstance(value, Items):
-        return list(value)
-    return value
+    return list(value) if isinstance(value, (Items, tuple)) else value

@@ -121,6 +121,8 @@ class Checker:
 
     def _list(self, node: n.Node, role: str) -> ListType:
         found = node.type.of if isinstance(node.type, Nullable) else node.type
+        if found == ANY:
+            return ListType(ANY)
         if not isinstance(found, ListType):
             self._fail(node.span, f"{role}: expected a list, found {node.type}")
         return found

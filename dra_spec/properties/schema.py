@@ -75,6 +75,17 @@ STRINGS = ListType(STRING)
 
 
 def _claim() -> dict[str, Type]:
+    result = ObjectType(
+        "allocation result",
+        {
+            "request": STRING,
+            "device": STRING,
+            "driver": STRING,
+            "admin": BOOL,
+            "bindingConditions": STRINGS,
+            "bindingFailureConditions": STRINGS,
+        },
+    )
     return {
         "name": STRING,
         "uid": UID,
@@ -82,7 +93,7 @@ def _claim() -> dict[str, Type]:
         "finalizer": BOOL,
         "allocated": BOOL,
         "devices": STRINGS,  # exclusive ones, driver/pool/device, sorted
-        "results": ListType(ObjectType("allocation result", {"request": STRING, "device": STRING, "driver": STRING, "admin": BOOL})),
+        "results": ListType(result),
         "nodes": Nullable(STRINGS),
         "reservedFor": STRINGS,
         "conditions": ListType(ObjectType("device condition", {"device": STRING, "type": STRING})),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +16,15 @@ from dra_spec.properties.assumptions import ASSUMPTIONS
 from dra_spec.properties.errors import InvariantError, Origin, expected
 
 MAX_BYTES = 65536  # of a file; the longest invariant has about two thousand
+
+
+_REPR = reprlib.Repr()
+_REPR.maxlevel = 2  # aliases can make a small file an enormous value
+
+
+def short(value: object) -> str:
+    """A value for a message, cut."""
+    return _REPR.repr(value)
 
 
 @attrs.frozen
@@ -45,7 +55,7 @@ class Document:
     def text(self, name: str) -> str:
         value = self.data[name]
         if not isinstance(value, str) or not value.strip():
-            self.fail(name, f"expected text, found {value!r}")
+            self.fail(name, f"expected text, found {short(value)}")
         return " ".join(value.split())
 
     def texts(self, name: str) -> list[str]:
@@ -53,14 +63,14 @@ class Document:
         value = self.data[name]
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not items or not all(isinstance(item, str) and item.strip() for item in items):
-            self.fail(name, f"expected text or a list of texts, found {value!r}")
+            self.fail(name, f"expected text or a list of texts, found {short(value)}")
         return [" ".join(item.split()) for item in items]
 
     def names(self, name: str, known: Iterable[str]) -> list[str]:
         """A list of known names."""
         value, known = self.data[name], list(known)
         if not isinstance(value, list):
-            self.fail(name, f"expected a list of names, found {value!r}")
+            self.fail(name, f"expected a list of names, found {short(value)}")
         for item in value:
             if item not in known:
                 self.fail(name, f"unknown name {item}, {expected(str(item), known)}")
@@ -70,7 +80,7 @@ class Document:
         """A map of texts, with the place of each."""
         value = self.data[name]
         if not isinstance(value, CommentedMap) or not value or not all(isinstance(item, str) for item in value.values()):
-            self.fail(name, f"expected a map of names to texts, found {value!r}")
+            self.fail(name, f"expected a map of names to texts, found {short(value)}")
         return {str(key): _field(self.path, self.lines, value, key) for key in value}
 
     def known_texts(self, name: str) -> dict[str, str]:
@@ -126,4 +136,4 @@ def _check(document: Document, data: Mapping[Any, Any], required: Sequence[str],
         if name not in data:
             raise InvariantError(f"{document.path}:1: the field {name} is missing")
     if not isinstance(data["cel"], str):
-        document.fail("cel", f"expected an expression, found {data['cel']!r}")
+        document.fail("cel", f"expected an expression, found {short(data['cel'])}")

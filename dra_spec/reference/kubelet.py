@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dra_spec.reference import cdi
 from dra_spec.reference.apiserver import CLAIM, POD
 from dra_spec.reference.claiminfo import ClaimInfo, ClaimInfoCache
-from dra_spec.reference.errors import UnresolvedDevice
+from dra_spec.reference.errors import CorruptFile, UnresolvedDevice
 from dra_spec.reference.kubelet_stop import Stopping
 from dra_spec.reference.kubelet_task import GONE, SYNCING, TERMINATED, TERMINATING, UNKNOWN, Task, Want
 from dra_spec.reference.machine import CREATED, EXITED, PREPARE, RUNNING, Machine, Sandbox
@@ -66,7 +66,12 @@ class Kubelet(Stopping):
         turn.took("crash")
 
     def _restart(self, turn: Turn) -> None:
-        self.cache = ClaimInfoCache(self.machine.directory)
+        """The process starts from the checkpoint; with a corrupt one it does not start."""
+        try:
+            self.cache = ClaimInfoCache(self.machine.directory)
+        except CorruptFile:
+            turn.took("corrupt")
+            return
         self.running = True
         turn.took("ok")
 

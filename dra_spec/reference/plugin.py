@@ -12,6 +12,7 @@ import attrs
 
 from dra_spec.reference import cdi, disk
 from dra_spec.reference.apiserver import CLAIM
+from dra_spec.reference.errors import CorruptFile
 from dra_spec.reference.machine import PREPARE, Call, Machine
 from dra_spec.reference.shapes import allocation, device_id, results, uid_of
 from dra_spec.reference.steps import Body, Move, Moves, Step, Thread, Turn
@@ -96,8 +97,12 @@ class Plugin:
         turn.took("crash")
 
     def _start(self, turn: Turn) -> None:
-        """P1, P2: the record is emptied if the node was rebooted since it was written."""
-        claims, boot = disk.load_plugin(self.directory)
+        """P1, P2: the record is emptied if the node was rebooted since it was written; with a corrupt one the plugin does not start."""
+        try:
+            claims, boot = disk.load_plugin(self.directory)
+        except CorruptFile:
+            turn.took("corrupt")
+            return
         disk.save_plugin(self.directory, self.kept(claims, boot), self.machine.boot)
         self.machine.serving[self.driver] = True
         turn.took("ok")

@@ -34,7 +34,7 @@ def load_checked(paths: Iterable[str | os.PathLike[str]], *, max_replicas: int =
 def check(loaded: Loaded) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """(errors, warnings). Errors: DRA201 missing class, DRA202 missing claim, DRA203 missing template, DRA204 missing request, DRA205
     missing pod group, DRA206 admin access without the namespace's label. Warnings: DRA310 unused claim, DRA311 unused template, DRA312
-    slice for a node that has no object, DRA313 namespace unknown for admin access, DRA314 no nodes."""
+    slice for a node that has no object, DRA313 namespace unknown for admin access."""
     checker = _Checker(loaded)
     checker.classes()
     checker.pods()

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from dra_spec.resources.problems import Where
 from dra_spec.resources.tree import Node
 
 MAX_EXPRESSION = 10 * 1024
-MAX_OPAQUE = 10 * 1024
+_INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 
 
 @attrs.frozen(eq=False)
@@ -74,10 +75,26 @@ class Requirement:
     at: Where = at()
 
 
+def requirement_rule(requirement: Requirement) -> str | None:
+    """Which values an operator takes. Source: core validation, ValidateNodeSelectorRequirement."""
+    operator, values = requirement.operator, requirement.values
+    found = ", ".join(values) or "no value"
+    if operator in ("In", "NotIn") and not values:
+        return f"{operator} needs at least one value"
+    if operator in ("Exists", "DoesNotExist") and values:
+        return f"{operator} takes no values, found {found}"
+    if operator in ("Gt", "Lt") and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
+        return f"{operator} takes one integer, found {found}"
+    return None
+
+
+_REQUIREMENTS = items(checked(obj(Requirement), requirement_rule))
+
+
 @attrs.frozen(kw_only=True)
 class NodeSelectorTerm:
-    match_expressions: tuple[Requirement, ...] = f(items(obj(Requirement)), default=())
-    match_fields: tuple[Requirement, ...] = f(items(obj(Requirement)), default=())
+    match_expressions: tuple[Requirement, ...] = f(_REQUIREMENTS, default=())
+    match_fields: tuple[Requirement, ...] = f(_REQUIREMENTS, default=())
     at: Where = at()
 
 

@@ -21,6 +21,7 @@ _CODE = re.compile(r"^[A-Z_]+: ")
 _ORDERINGS = ("_<_", "_<=_", "_>_", "_>=_")
 _NUMBERS = re.compile(r"\((int|uint|double), (int|uint|double)\)")
 _EQUALITIES = ("_==_", "_!=_")
+TOO_DEEP = "a CEL selector that is nested very deeply"
 _MAPS = ("attributes", "capacity")
 
 
@@ -81,10 +82,12 @@ def _parse(expression: str, where: Where) -> tuple[Any, Any]:
     try:
         return syntax.unpack(EVALUATOR.compile(expression, disable_check=True).serialize())
     except syntax.TOO_DEEP:
-        raise UnsupportedFeature("a CEL selector that is nested very deeply", where) from None
+        raise UnsupportedFeature(TOO_DEEP, where) from None
 
 
 def _compile_error(expression: str, where: Where, text: str) -> Exception:
+    if "max recursion depth" in text:  # 32 here, 250 in Kubernetes
+        return UnsupportedFeature(TOO_DEEP, where)
     found = _LOCATED.search(text)
     if not found:
         return syntax_error(expression, where, 1, 1, _CODE.sub("", text.splitlines()[0]))
@@ -159,7 +162,9 @@ def _keep_optionals_away(nodes: list[Any], result: str, where: Where) -> None:
     """An optional that reaches Python ends the process (cel-expr-python 0.1), so refuse all ways on which one could get there."""
     for node in nodes:
         kind = node.WhichOneof("kind")
-        literal = kind == "struct_expr" or (kind == "list_expr" and any(e.WhichOneof("kind") != "const_expr" for e in node.list_expr.elements))
+        literal = kind == "struct_expr" or (
+            kind == "list_expr" and any(e.WhichOneof("kind") != "const_expr" for e in node.list_expr.elements)
+        )
         if literal or result != "BOOL" or (kind == "call_expr" and node.call_expr.function in ("includes", "dyn")):
             raise UnsupportedFeature("optional values in a CEL selector together with literals, includes() or dyn()", where)
 

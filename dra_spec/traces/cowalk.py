@@ -14,7 +14,9 @@ from dra_spec.reference.errors import Divergence
 from dra_spec.reference.world import World
 from dra_spec.traces.abstraction import differences, state_of
 
-DISTURBANCE = 0.1
+DISTURBANCE = 0.1  # weight of faults and users
+SLOWNESS = 0.01  # weight of what is slow in a walk
+SLOW_PART = 0.12  # how many actions are
 FAULTS = ("refused", "applied-error", "failed", "lost")
 
 
@@ -66,15 +68,18 @@ class Statistics:
         self.taken[move.action.name, move.label] += 1
 
 
-def _weight(action: Action, seen: Statistics) -> float:
-    """Rare actions are preferred; faults and users come seldom, or no walk gets anywhere."""
+def _weight(action: Action, seen: Statistics, slow: frozenset[str]) -> float:
+    """Rare actions are preferred; faults and users come seldom, or no walk gets anywhere; those of `slow` hardly ever."""
     disturbs = action.type.kind in (Kind.FAULT, Kind.USER)
-    return (DISTURBANCE if disturbs else 1.0) / float((1 + seen.actions[action.name]) ** 0.5)
+    pace = (DISTURBANCE if disturbs else 1.0) * (SLOWNESS if action.name in slow else 1.0)
+    return pace / float((1 + seen.actions[action.name]) ** 0.5)
 
 
-def random_move(semantics: Semantics, state: State, rng: random.Random, seen: Statistics) -> Move | None:
+def random_move(
+    semantics: Semantics, state: State, rng: random.Random, seen: Statistics, slow: frozenset[str] = frozenset()
+) -> Move | None:
     """Some move inside the bounds, None if there is none. Actions are tried in a random order, so that not all of them are looked at."""
-    order = sorted(semantics.model.actions, key=lambda action: rng.random() ** (1 / _weight(action, seen)), reverse=True)
+    order = sorted(semantics.model.actions, key=lambda action: rng.random() ** (1 / _weight(action, seen, slow)), reverse=True)
     for action in order:
         outcomes = [(i, o) for i, o in enumerate(semantics.observe(action, state).outcomes) if o.beyond is None]
         if outcomes:
@@ -87,14 +92,16 @@ def random_move(semantics: Semantics, state: State, rng: random.Random, seen: St
 def random_walk(semantics: Semantics, world: World, rng: random.Random, length: int, seen: Statistics) -> list[str]:
     """Walks at random through the model, the world with it. The moves made, for a report.
 
-    Ends early where the model has no move inside its bounds. Raises Divergence, which lists the moves.
+    Each walk has some actions that come hardly ever: an informer that lags, a worker that sleeps. Ends early where the model has no move
+    inside its bounds. Raises Divergence, which lists the moves.
     """
+    slow = frozenset(name for name in sorted({action.name for action in semantics.model.actions}) if rng.random() < SLOW_PART)
     state = semantics.initial_states()[0]
     compare(semantics, world, state, "the initial state")
     seen.walks += 1
     made: list[str] = []
     for _ in range(length):
-        move = random_move(semantics, state, rng, seen)
+        move = random_move(semantics, state, rng, seen, slow)
         if move is None:
             break
         made.append(f"{move.action} [{move.label}]")

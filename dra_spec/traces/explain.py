@@ -21,10 +21,7 @@ def explain(invariant: Invariant, instance: Instance, semantics: Semantics, run:
         world = ModelWorld(sources, after, semantics.view(run.states[-2]), (last.action, last.label))
     else:
         world = ModelWorld(sources, after)
-    try:
-        lines = why(invariant, world).splitlines()
-    except AttributeError:  # TEMPORARY
-        lines = [f"{invariant.name} does not hold: {invariant.statement}"]
+    lines = why(invariant, world, binding).splitlines()
     if invariant.kind is Promise.ALWAYS_POSSIBLE:
         where = f" for {', '.join(f'{name} = {value}' for name, value in binding.items())}" if binding else ""
         kinds = ", ".join(sorted(kind.value for kind in invariant.without))

@@ -8,6 +8,7 @@ which steps are enabled. Hypothesis chooses the steps and shrinks what fails.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from dra_spec.traces.abstraction import differences
 from dra_spec.traces.cowalk import concrete_state
 
 FAULTS = ("refused", "applied-error", "failed", "lost", "timeout")
+DISTURBED = 12  # one step of so many is a disturbance, for a walk to get somewhere
 
 
 class OutOfStep(AssertionError):
@@ -51,6 +53,8 @@ class Lockstep:
         self.semantics = Semantics(scenario.model)
         self.world = World(scenario.instance, scenario.variants)
         self.made: list[str] = []
+        self._kinds = {action.name: action.type.kind for action in scenario.model.actions}
+        self._taken: Counter[ConcreteMove] = Counter()
         kinds = (Promise.STATE, Promise.STEP)
         self._invariants: list[Invariant] = [i for i in scenario.invariants.values() if i.kind in kinds and i.name not in broken]
         self._plain = snapshot(self.world)
@@ -69,10 +73,10 @@ class Lockstep:
         self.close()
 
     def choices(self) -> list[ConcreteMove]:
-        """The steps that the reference can take and the model can follow within its bounds, in a fixed order.
+        """The steps that the reference can take and the model can follow within its bounds: those first that this walk has taken least.
 
-        Raises `OutOfStep` if one side enables what the other does not; a step that only waits for room in a watch channel of the model is
-        no difference.
+        Raises `OutOfStep` if one side enables what the other does not. Two differences do not count: a step that waits for room in a watch
+        channel of the model, and a step that changes nothing, which the model leaves out.
         """
         model = self._enabled()
         world = self.world.enabled()
@@ -81,8 +85,25 @@ class Lockstep:
             self._fail(f"the model enables {missing[0]}, the reference does not")
         surplus = [move for move in world if move not in model]
         if surplus and not self._waiting():
-            self._fail(f"the reference enables {surplus[0]}, the model does not")
-        return sorted((move for move, inside in model.items() if inside), key=str)
+            self._stutter(surplus[0])
+        inside = [move for move, bounded in model.items() if bounded]
+        return sorted(inside, key=lambda move: (self._taken[move], str(move)))
+
+    def _stutter(self, move: ConcreteMove) -> None:
+        """Takes a step that the reference enables and the model does not: it must change nothing, since the model leaves such steps out."""
+        label = self.world.step(move.action, dict(move.params))
+        self.made.append(f"{move} -> {label} (not enabled in the model)")
+        after = concrete_state(self.semantics, self.world)
+        if after != self.state:
+            self._fail(f"the reference takes {move}, which the model does not enable", self.state, after)
+
+    def pick(self, choices: Sequence[ConcreteMove], number: int) -> ConcreteMove:
+        """One of the choices by a number from 0 on: mostly one of the first, every twelfth a fault, a user's act or a clock."""
+        loud = [move for move in choices if self._kinds[move.action] in (Kind.FAULT, Kind.USER, Kind.TIMEOUT)]
+        quiet = [move for move in choices if move not in loud]
+        if loud and (not quiet or number % DISTURBED == DISTURBED - 1):
+            return loud[number // DISTURBED % len(loud)]
+        return quiet[number % DISTURBED % len(quiet)]
 
     def _enabled(self) -> dict[ConcreteMove, bool]:
         """The enabled actions of the model; true: some outcome stays within the bounds."""
@@ -112,6 +133,7 @@ class Lockstep:
         before = self._plain
         label = self.world.step(move.action, dict(move.params), fault)
         self.made.append(f"{move} -> {label}")
+        self._taken[move] += 1
         after = concrete_state(self.semantics, self.world)
         found = [m for m in allowed if m.label == label]
         if not found:
@@ -154,7 +176,13 @@ class Lockstep:
         raise OutOfStep("\n".join([*lines, "after", *made]) if made else "\n".join(lines))
 
 
-def rarest(choices: Sequence[ConcreteMove], kinds: Mapping[str, Kind], number: int) -> ConcreteMove:
-    """A choice by a number: steps of the protocol come before disturbances, so that a walk gets somewhere."""
-    weighted = [move for move in choices for _ in range(1 if kinds.get(move.action) in (Kind.FAULT, Kind.USER, Kind.TIMEOUT) else 4)]
-    return weighted[number % len(weighted)]
+def random_walk(lockstep: Lockstep, rng: random.Random, length: int) -> int:
+    """Goes at random, at most `length` steps; returns how many were made. Raises `OutOfStep`."""
+    for done in range(length):
+        choices = lockstep.choices()
+        if not choices:
+            return done
+        move = lockstep.pick(choices, rng.randrange(DISTURBED * DISTURBED))
+        faults = lockstep.faults(move)
+        lockstep.step(move, rng.choice(faults) if rng.random() < 0.2 else "")
+    return length

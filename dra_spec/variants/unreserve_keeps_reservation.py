@@ -1,8 +1,10 @@
 """B46: Unreserve keeps what the failed attempt has reserved.
 
-Two pods want the same two claims. Each has got one of them, allocated on another node; neither can have both. In 1.37.2 the failed attempts
-give their reservations back, PostFilter of one pod then deallocates a claim that nobody uses, and the pod goes on. Here Unreserve leaves
-the pod in status.reservedFor, and PostFilter leaves alone whatever is reserved, the pod's own reservation included; so both wait for ever.
+A pod with two claims gets the first, on one node; the second fails, and another pod takes the device that it needed there. In 1.37.2 the
+failed attempt gives the reservation back, and PostFilter deallocates the first claim, so that both can be allocated on another node. Here
+Unreserve leaves the pod in status.reservedFor, and PostFilter leaves alone whatever is reserved, the pod's own reservation included; so the
+pod waits for ever, and with it every pod that shares the claim. (The classic form, two pods that each hold one of two claims, is from the
+time when a claim had one consumer.)
 
 Source: kubernetes/enhancements, keps/sig-node/4381-dra-structured-parameters, section Unreserve.
 """
@@ -44,6 +46,6 @@ VARIANT = Variant(
     kind=VariantKind.DEFECT,
     summary="Unreserve leaves the pod in status.reservedFor, and PostFilter frees no reserved claim",
     source="kubernetes/enhancements keps/sig-node/4381-dra-structured-parameters, Unreserve",
-    found_by=("unreserve-deadlock-freedom", "pod-eventually-runs"),
+    found_by=("pod-eventually-scheduled", "unreserve-deadlock-freedom"),
     replaces={give_back_reservation.name: _keep, filter_nodes.name: _filter},
 )

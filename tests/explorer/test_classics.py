@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
+import classics
 import numpy as np
 import pytest
 
+from benchmarks import toy
 from dra_spec.explorer import explore
-
-
-def _load(path: Path) -> ModuleType:
-    name = f"_{path.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-classics = _load(Path(__file__).with_name("classics.py"))
-toy = _load(Path(__file__).parents[2] / "benchmarks" / "toy.py")
 
 ENGINES = ("plain", "explicit")
 

@@ -24,7 +24,17 @@ def claim(name: str = "c1", devices: tuple[str, ...] = (D0,), **changes: Any) ->
         "finalizer": True,
         "allocated": bool(devices),
         "devices": list(devices),
-        "results": [{"request": "r", "device": d, "driver": d.partition("/")[0], "admin": False} for d in devices],
+        "results": [
+            {
+                "request": "r",
+                "device": d,
+                "driver": d.partition("/")[0],
+                "admin": False,
+                "bindingConditions": [],
+                "bindingFailureConditions": [],
+            }
+            for d in devices
+        ],
         "nodes": ["n1"] if devices else None,
         "reservedFor": ["p1"] if devices else [],
         "conditions": [],
@@ -157,6 +167,14 @@ def step(action: str = "scheduler.deallocate_unavailable", **changes: Any) -> Wo
     return {"writer": action.partition(".")[0], "action": action, "step": "", "outcome": "ok", "params": {}, **changes}
 
 
+def conditional(*ready: str) -> World:
+    """A claim whose device must be attached; for these devices somebody says that it is."""
+    found = claim(conditions=[{"device": device, "type": "Attached"} for device in ready])
+    found["results"][0]["bindingConditions"] = ["Attached"]
+    return found
+
+
+WAITING = pod(node="", running=False, phase="Pending")
 PREPARE = step("kubelet.prepare_send", params={"node": "n1", "pod": "p1"})
 STEPS: dict[str, list[tuple[str, World, World, World, Truth, list[str]]]] = {
     "allocated-while-reserved": [
@@ -213,6 +231,25 @@ STEPS: dict[str, list[tuple[str, World, World, World, Truth, list[str]]]] = {
         ),
         ("reserved, but another claim of that name", world(), world(claims=[claim(uid="uid-new")]), PREPARE, Truth.FALSE, []),
     ],
+    "bound-when-ready": [
+        ("no conditions", world(pods=[WAITING]), world(), step("scheduler.bind"), Truth.TRIVIAL, []),
+        ("ready", world(pods=[WAITING]), world(claims=[conditional(D0)]), step("scheduler.bind"), Truth.TRUE, []),
+        ("bound before", world(), world(claims=[conditional()]), step("scheduler.bind"), Truth.TRIVIAL, []),
+        (
+            "not ready",
+            world(pods=[WAITING]),
+            world(claims=[conditional(D1)]),
+            step("scheduler.bind"),
+            Truth.FALSE,
+            [
+                "for p = pod p1:",
+                "for c = claim c1:",
+                "for r = allocation result r:",
+                'for t = "Attached":',
+                f'r.device = "{D0}", t = "Attached"',
+            ],
+        ),
+    ],
     "shared-claim-unreserve-safe": [
         ("nothing", world(), world(), step("scheduler.give_back_reservation"), Truth.TRUE, []),
         (
@@ -253,8 +290,6 @@ def test_a_step_of_another_writer_is_not_judged() -> None:
     assert found.truth is None
     assert "not about claim-controller.release_consumers" in found.explanation
 
-
-WAITING = pod(node="", running=False, phase="Pending")
 
 # name -> (a world where the goal is reached, one where it is not, what must be said)
 GOALS: dict[str, tuple[World, World, list[str]]] = {

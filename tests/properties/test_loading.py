@@ -132,6 +132,23 @@ def test_adhoc() -> None:
         Invariant.adhoc("  ")
 
 
+@pytest.mark.parametrize("text", ["(" * 3000 + "true" + ")" * 3000, "!" * 4000 + "true", "claims.all(c, " * 900 + "true" + ")" * 900])
+def test_deep_nesting_is_refused(text: str) -> None:
+    with pytest.raises(PropertyError, match="nested too deeply"):
+        Invariant.adhoc(text)
+
+
+def test_a_long_expression_is_refused() -> None:
+    with pytest.raises(PropertyError, match="expected at most 20000"):
+        Invariant.adhoc("true && " * 3000 + "true")
+
+
+def test_a_yaml_bomb_is_not_printed(tmp_path: Path) -> None:
+    levels = "".join(f"  - &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]\n" for i in range(1, 9))
+    text = GOOD.replace("needs: []", f"needs:\n  - &l0 [lol]\n{levels}")
+    assert len(refused(tmp_path, text)) < 2000
+
+
 def test_finding_by_name_and_path() -> None:
     assert find("no-double-allocation").name == "no-double-allocation"
     assert find(str(directory("invariants") / "no-double-allocation.yaml")).name == "no-double-allocation"

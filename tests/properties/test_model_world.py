@@ -35,7 +35,7 @@ from dra_spec.protocol.instance import ClaimRef, ClaimSpec, DeviceSpec, Instance
 from dra_spec.protocol.objects import Allocation, DeviceResult
 
 DEVICES = ("gpu.example.com/n1/g0", "gpu.example.com/n1/g1")
-WRITERS = frozenset({"scheduler", "claim-controller", "apiserver", "kubelet", "plugin", "workload"})
+WRITERS = frozenset({"scheduler", "claim-controller", "apiserver", "kubelet", "plugin", "workload", "driver-controller"})
 
 
 def first_fit(claims: tuple[str, ...], node: str, used: frozenset[str]) -> tuple[Allocation, ...]:
@@ -243,5 +243,8 @@ def test_an_expression_without_a_value_is_an_error_that_names_invariant_and_plac
     (only,) = bind(Invariant.adhoc("claims.all(c, c.devices[0] != '')"), cluster)
     parts = assemble(cluster)
     semantics = Semantics(Model("sample", parts.slots, parts.actions, [only]))
-    with pytest.raises(ModelError, match=r"(?s)invariant --assert has no value: --assert:1:15: index 0 of a list of 0.*\^"):
+    with pytest.raises(
+        ModelError,
+        match=r"(?s)invariant --assert has no value: --assert:1:15: index 0 of a list of 0.*\^\nin a state where\n  api/claim/c1 .exists",
+    ):
         only.fn(semantics.view(semantics.initial_states()[0]))

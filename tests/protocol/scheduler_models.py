@@ -115,7 +115,7 @@ def model(instance: Instance, *variants: Variant, promises: Iterable[Property] =
 
 def check(instance: Instance, *variants: Variant, promises: Iterable[Property] = (), engine: str = "explicit") -> Result:
     """The whole state space of an instance, up to a limit that a test never needs."""
-    return explore(model(instance, *variants, promises=promises), Limits(max_states=400_000), engine)
+    return explore(model(instance, *variants, promises=promises), Limits(max_states=600_000), engine)
 
 
 def story(result: Result, promise: str) -> list[str]:

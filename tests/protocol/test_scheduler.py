@@ -28,6 +28,7 @@ from dra_spec.protocol.scheduler_unreserve import gives_back
 from dra_spec.variants.base import UnknownVariant, Variant, VariantKind, repairs, variant, variants
 from tests.protocol.scheduler_models import (
     H1,
+    SCHEDULING,
     all_can_be_bound,
     bound_implies_reserved,
     check,
@@ -332,6 +333,20 @@ def test_all_repairs_together_keep_all_promises() -> None:
         instance = cluster(pods, devices, budgets={"api-refused": 1, "api-applied-error": 1})
         promises = no_double_allocation(instance) + bound_implies_reserved(instance) + all_can_be_bound(instance)
         assert check(instance, *repairs, promises=promises).verdict == "holds"
+
+
+@pytest.mark.full
+def test_an_allocation_that_is_not_in_flight_is_written_after_its_device_was_given_away() -> None:
+    """H16 without groups: p2 carries the allocation that p1 has published; p1 ends, the claim is freed, p3 gets the device."""
+    writers = SCHEDULING | {"claim-controller", "workload"}
+    instance = cluster({"p1": "c1", "p2": "c1", "p3": "c2"}, 2, writers=writers, lag=1, budgets={"finish-pod": 1})
+    steps = story(check(instance, promises=no_double_allocation(instance)), "no-double-allocation")
+    assert "reserve p2 published" in steps
+    assert steps[-1] == "write_allocation p2 ok"
+    repairs = [variant(name) for name in ("unreserve-no-restore", "reserve-rejects-published")]
+    found = check(instance, *repairs, promises=no_double_allocation(instance))
+    assert found.complete
+    assert found.verdict == "holds"
 
 
 def test_a_crash_between_any_two_steps_loses_no_device() -> None:

@@ -1,5 +1,7 @@
 """What objects say about each other."""
 
+# ruff: noqa: E501 - messages and table rows stand on one line
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -94,7 +96,9 @@ metadata: {name: c}
 
 def test_a_container_that_picks_a_missing_request() -> None:
     errors, _ = load_and_check(POD + TEMPLATE)
-    assert errors == ["m.yaml:7: spec.containers[0].resources.claims[0]: Pod default/p: container 'main' uses request 'big', expected one of small"]
+    assert errors == [
+        "m.yaml:7: spec.containers[0].resources.claims[0]: Pod default/p: container 'main' uses request 'big', expected one of small"
+    ]
 
 
 def test_a_missing_template_is_said_once_for_all_pods_of_a_workload() -> None:
@@ -112,7 +116,9 @@ def test_a_missing_pod_group() -> None:
 
 
 def test_things_that_nobody_uses_are_warnings(claim: str) -> None:
-    errors, warnings = load_and_check(claim + TEMPLATE.replace("name: c}", "name: gpu.example.com}").replace("deviceClassName: c", "deviceClassName: gpu.example.com"))
+    errors, warnings = load_and_check(
+        claim + TEMPLATE.replace("name: c}", "name: gpu.example.com}").replace("deviceClassName: c", "deviceClassName: gpu.example.com")
+    )
     assert errors == []
     assert warnings == [
         "m.yaml:4: metadata.name: no pod uses ResourceClaim default/one",
@@ -137,8 +143,16 @@ metadata: {name: c}
     [
         ("", 0, ["DRA310", "DRA313"]),
         ("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: watch}\n", 1, ["DRA310"]),
-        ("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: watch, labels: {resource.kubernetes.io/admin-access: 'false'}}\n", 1, ["DRA310"]),
-        ("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: watch, labels: {resource.kubernetes.io/admin-access: 'true'}}\n", 0, ["DRA310"]),
+        (
+            "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: watch, labels: {resource.kubernetes.io/admin-access: 'false'}}\n",
+            1,
+            ["DRA310"],
+        ),
+        (
+            "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: watch, labels: {resource.kubernetes.io/admin-access: 'true'}}\n",
+            0,
+            ["DRA310"],
+        ),
     ],
 )
 def test_admin_access_needs_the_label_of_the_namespace(namespace: str, errors: int, warnings: list[str]) -> None:
@@ -149,7 +163,10 @@ def test_admin_access_needs_the_label_of_the_namespace(namespace: str, errors: i
 
 def test_a_slice_for_an_unknown_node_is_a_warning() -> None:
     loaded = load([DATA / "good" / "cluster.yaml"])
-    renamed = attrs.evolve(loaded, objects=tuple(o for o in loaded.objects if o.KIND != "Node") + load_text("apiVersion: v1\nkind: Node\nmetadata: {name: b}").objects)
+    renamed = attrs.evolve(
+        loaded,
+        objects=tuple(o for o in loaded.objects if o.KIND != "Node") + load_text("apiVersion: v1\nkind: Node\nmetadata: {name: b}").objects,
+    )
     assert [w.message for w in check(renamed)[1]] == ["ResourceSlice node-a-gpus is for node 'node-a', which is not among the manifests"]
 
 

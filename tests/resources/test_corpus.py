@@ -1,5 +1,7 @@
 """The real manifests of a corpus outside the repository: all load that should, and the awkward ones get the right message."""
 
+# ruff: noqa: E501 - messages and table rows stand on one line
+
 from __future__ import annotations
 
 import os
@@ -44,12 +46,14 @@ def test_all_files_that_are_manifests_load() -> None:
     files = sorted(str(p.relative_to(ROOT)) for p in ROOT.rglob("*.yaml") if p.relative_to(ROOT).parts[0] != "templates")
     assert len(files) > 130
     failed = set()
+    unplaced: list[str] = []
     for file in files:
         try:
             load([ROOT / file])
         except ManifestError as error:
-            assert all(p.where.line > 0 and p.code for p in error.problems), file
             failed.add(file)
+            unplaced += [file for p in error.problems if p.where.line <= 0 or not p.code]
+    assert unplaced == []
     assert failed == PLACEHOLDERS | INCOMPLETE | AWKWARD
 
 
@@ -88,7 +92,11 @@ def test_classic_dra() -> None:
 def test_a_template_in_another_namespace() -> None:
     name = "dra-driver-nvidia-gpu/quickstart/v1beta1/gpu-test-vfiopci.yaml"
     found = problems(name, checked=True)
-    assert any("ResourceClaimTemplate 'single-gpu', which is not among the manifests in namespace 'gpu-test-vfiopci'; there is one in namespace gpu-test-vfio" in m for m in found)
+    assert any(
+        "ResourceClaimTemplate 'single-gpu', which is not among the manifests in namespace 'gpu-test-vfiopci'; there is one in namespace gpu-test-vfio"
+        in m
+        for m in found
+    )
 
 
 def test_an_impossible_name_and_a_claim_that_is_not_loaded() -> None:
@@ -106,7 +114,8 @@ def test_a_wrapper_in_v1_and_each_missing_field() -> None:
 
 def test_a_published_list_is_converted() -> None:
     (read,) = load([ROOT / "published-slices/tpu-v1beta1.yaml"]).slices
-    assert [d.attributes["uuid"] for d in read.spec.devices][0] == [d.attributes["uuid"] for d in read.spec.devices][1]
+    one, two = (d.attributes["uuid"] for d in read.spec.devices)
+    assert one == two
 
 
 def test_published_quantities_stay_exact() -> None:

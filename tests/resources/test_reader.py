@@ -1,5 +1,7 @@
 """Objects out of manifests: what is accepted, and the exact message for what is not."""
 
+# ruff: noqa: E501 - messages and table rows stand on one line
+
 from __future__ import annotations
 
 import json
@@ -76,18 +78,42 @@ def test_a_slice_is_read_exactly() -> None:
         ("devices:", "devcies:", "m.yaml:6: spec.devcies: unknown field 'devcies', did you mean 'devices'?"),
         ("    requests:", "    request:", "m.yaml:7: spec.devices.request: unknown field 'request', did you mean 'requests'?"),
         ("exactly:", "zzz:", "m.yaml:9: spec.devices.requests[0].zzz: unknown field 'zzz'"),
-        ("deviceClassName:", "deviceclassname:", "m.yaml:10: spec.devices.requests[0].exactly.deviceclassname: unknown field 'deviceclassname', did you mean 'deviceClassName'?"),
+        (
+            "deviceClassName:",
+            "deviceclassname:",
+            "m.yaml:10: spec.devices.requests[0].exactly.deviceclassname: unknown field 'deviceclassname', did you mean 'deviceClassName'?",
+        ),
         ("name: one", "nmae: one", "m.yaml:4: metadata.nmae: unknown field 'nmae', did you mean 'name'?"),
         ("apiVersion:", "apiversion:", "m.yaml:1: apiversion: unknown field 'apiversion', did you mean 'apiVersion'?"),
         ("kind: ResourceClaim\n", "", "m.yaml:1: kind: 'kind' is missing"),
         ("apiVersion: resource.k8s.io/v1\n", "", "m.yaml:1: apiVersion: 'apiVersion' is missing in ResourceClaim one"),
-        ("kind: ResourceClaim", "kind: ResourceClaims", "m.yaml:2: kind: unknown kind 'ResourceClaims' in resource.k8s.io, did you mean 'ResourceClaim'?"),
+        (
+            "kind: ResourceClaim",
+            "kind: ResourceClaims",
+            "m.yaml:2: kind: unknown kind 'ResourceClaims' in resource.k8s.io, did you mean 'ResourceClaim'?",
+        ),
         ("/v1\n", "/v2\n", "m.yaml:1: apiVersion: unknown version 'v2' of resource.k8s.io, expected one of v1, v1beta2, v1beta1, v1alpha3"),
-        ("        deviceClassName: gpu.example.com\n", "        count: 2\n", "m.yaml:10: spec.devices.requests[0].exactly.deviceClassName: the required field 'deviceClassName' is missing"),
-        ("name: gpu\n", "name: GPU\n", "m.yaml:8: spec.devices.requests[0].name: found 'GPU', expected a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit at both ends"),
-        ("name: gpu\n", "name: yes\n", "m.yaml:8: spec.devices.requests[0].name: found the boolean yes, expected a string (YAML reads 'yes' as a boolean: put it in quotes)"),
+        (
+            "        deviceClassName: gpu.example.com\n",
+            "        count: 2\n",
+            "m.yaml:10: spec.devices.requests[0].exactly.deviceClassName: the required field 'deviceClassName' is missing",
+        ),
+        (
+            "name: gpu\n",
+            "name: GPU\n",
+            "m.yaml:8: spec.devices.requests[0].name: found 'GPU', expected a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit at both ends",
+        ),
+        (
+            "name: gpu\n",
+            "name: yes\n",
+            "m.yaml:8: spec.devices.requests[0].name: found the boolean yes, expected a string (YAML reads 'yes' as a boolean: put it in quotes)",
+        ),
         ("name: gpu\n", "name: 3\n", "m.yaml:8: spec.devices.requests[0].name: found the number 3, expected a string"),
-        ("name: one", "name: x-{{.Index}}", "m.yaml:4: metadata.name: found 'x-{{.Index}}', expected a DNS subdomain: at most 253 lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part; it looks like a template that was not rendered"),
+        (
+            "name: one",
+            "name: x-{{.Index}}",
+            "m.yaml:4: metadata.name: found 'x-{{.Index}}', expected a DNS subdomain: at most 253 lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part; it looks like a template that was not rendered",
+        ),
     ],
 )
 def test_wrong_claims(messages: Messages, claim: str, old: str, new: str, message: str) -> None:
@@ -101,24 +127,72 @@ def test_wrong_claims(messages: Messages, claim: str, old: str, new: str, messag
         ("        count: two\n", "m.yaml:11: spec.devices.requests[0].exactly.count: found the string 'two', expected an integer"),
         ("        count: 1.5\n", "m.yaml:11: spec.devices.requests[0].exactly.count: found the number 1.5, expected an integer"),
         ("        count: -1\n", "m.yaml:10: spec.devices.requests[0].exactly: found count -1, expected at least 1"),
-        ("        count: 99999999999999999999\n", "m.yaml:11: spec.devices.requests[0].exactly.count: found 99999999999999999999, expected a 64-bit integer"),
-        ("        allocationMode: all\n", "m.yaml:11: spec.devices.requests[0].exactly.allocationMode: found 'all', expected one of 'ExactCount', 'All'"),
-        ("        allocationMode: All\n        count: 2\n", "m.yaml:10: spec.devices.requests[0].exactly: found count 2 with allocationMode All, expected no count"),
-        ("        adminAccess: 'true'\n", "m.yaml:11: spec.devices.requests[0].exactly.adminAccess: found the string 'true', expected true or false"),
-        ("        selectors: []\n        selectorz: []\n", "m.yaml:12: spec.devices.requests[0].exactly.selectorz: unknown field 'selectorz', did you mean 'selectors'?"),
+        (
+            "        count: 99999999999999999999\n",
+            "m.yaml:11: spec.devices.requests[0].exactly.count: found 99999999999999999999, expected a 64-bit integer",
+        ),
+        (
+            "        allocationMode: all\n",
+            "m.yaml:11: spec.devices.requests[0].exactly.allocationMode: found 'all', expected one of 'ExactCount', 'All'",
+        ),
+        (
+            "        allocationMode: All\n        count: 2\n",
+            "m.yaml:10: spec.devices.requests[0].exactly: found count 2 with allocationMode All, expected no count",
+        ),
+        (
+            "        adminAccess: 'true'\n",
+            "m.yaml:11: spec.devices.requests[0].exactly.adminAccess: found the string 'true', expected true or false",
+        ),
+        (
+            "        selectors: []\n        selectorz: []\n",
+            "m.yaml:12: spec.devices.requests[0].exactly.selectorz: unknown field 'selectorz', did you mean 'selectors'?",
+        ),
         ("        selectors: {}\n", "m.yaml:11: spec.devices.requests[0].exactly.selectors: found a mapping, expected a list"),
-        ("        selectors:\n        - device.driver\n", "m.yaml:12: spec.devices.requests[0].exactly.selectors[0]: found the string 'device.driver', expected a mapping"),
-        ("        selectors:\n        - cel: {}\n", "m.yaml:12: spec.devices.requests[0].exactly.selectors[0].cel.expression: the required field 'expression' is missing"),
-        ("        capacity:\n          requests:\n            memory: 10GB\n", "m.yaml:13: spec.devices.requests[0].exactly.capacity.requests[memory]: '10GB' is not a quantity: expected a number with one of the suffixes n u m k M G T P E Ki Mi Gi Ti Pi Ei"),
-        ("        tolerations:\n        - operator: Exists\n          value: x\n", "m.yaml:12: spec.devices.requests[0].exactly.tolerations[0]: operator Exists takes no value"),
-        ("      firstAvailable:\n      - name: a\n        deviceClassName: b\n", "m.yaml:8: spec.devices.requests[0]: found both of exactly and firstAvailable, expected exactly one"),
-        ("    - name: gpu\n      exactly:\n        deviceClassName: b\n", "m.yaml:11: spec.devices.requests[1]: 'gpu' occurs twice in this list (first on line 8)"),
+        (
+            "        selectors:\n        - device.driver\n",
+            "m.yaml:12: spec.devices.requests[0].exactly.selectors[0]: found the string 'device.driver', expected a mapping",
+        ),
+        (
+            "        selectors:\n        - cel: {}\n",
+            "m.yaml:12: spec.devices.requests[0].exactly.selectors[0].cel.expression: the required field 'expression' is missing",
+        ),
+        (
+            "        capacity:\n          requests:\n            memory: 10GB\n",
+            "m.yaml:13: spec.devices.requests[0].exactly.capacity.requests[memory]: '10GB' is not a quantity: expected a number with one of the suffixes n u m k M G T P E Ki Mi Gi Ti Pi Ei",
+        ),
+        (
+            "        tolerations:\n        - operator: Exists\n          value: x\n",
+            "m.yaml:12: spec.devices.requests[0].exactly.tolerations[0]: operator Exists takes no value",
+        ),
+        (
+            "      firstAvailable:\n      - name: a\n        deviceClassName: b\n",
+            "m.yaml:8: spec.devices.requests[0]: found both of exactly and firstAvailable, expected exactly one",
+        ),
+        (
+            "    - name: gpu\n      exactly:\n        deviceClassName: b\n",
+            "m.yaml:11: spec.devices.requests[1]: 'gpu' occurs twice in this list (first on line 8)",
+        ),
         ("    - name: more\n", "m.yaml:11: spec.devices.requests[1]: found neither of exactly and firstAvailable, expected exactly one"),
-        ("    - name: more\n      deviceClassName: b\n", "m.yaml:12: spec.devices.requests[1].deviceClassName: the field 'deviceClassName' stands under 'exactly' in v1 (the flat form belongs to v1beta1)"),
-        ("    constraints:\n    - requests: [gpu]\n", "m.yaml:12: spec.devices.constraints[0]: found neither of matchAttribute and distinctAttribute, expected exactly one"),
-        ("    constraints:\n    - matchAttribute: root\n", "m.yaml:12: spec.devices.constraints[0].matchAttribute: found 'root', expected a fully qualified name such as 'example.com/name'"),
-        ("    constraints:\n    - requests: [gpus]\n      matchAttribute: a.com/root\n", "m.yaml:7: spec.devices: a constraint (line 12) names request 'gpus', expected one of gpu"),
-        ("    config:\n    - opaque:\n        driver: gpu.example.com\n        parameters: 3\n", "m.yaml:14: spec.devices.config[0].opaque.parameters: found the number 3, expected a mapping (the driver's own configuration object)"),
+        (
+            "    - name: more\n      deviceClassName: b\n",
+            "m.yaml:12: spec.devices.requests[1].deviceClassName: the field 'deviceClassName' stands under 'exactly' in v1 (the flat form belongs to v1beta1)",
+        ),
+        (
+            "    constraints:\n    - requests: [gpu]\n",
+            "m.yaml:12: spec.devices.constraints[0]: found neither of matchAttribute and distinctAttribute, expected exactly one",
+        ),
+        (
+            "    constraints:\n    - matchAttribute: root\n",
+            "m.yaml:12: spec.devices.constraints[0].matchAttribute: found 'root', expected a fully qualified name such as 'example.com/name'",
+        ),
+        (
+            "    constraints:\n    - requests: [gpus]\n      matchAttribute: a.com/root\n",
+            "m.yaml:7: spec.devices: a constraint (line 12) names request 'gpus', expected one of gpu",
+        ),
+        (
+            "    config:\n    - opaque:\n        driver: gpu.example.com\n        parameters: 3\n",
+            "m.yaml:14: spec.devices.config[0].opaque.parameters: found the number 3, expected a mapping (the driver's own configuration object)",
+        ),
         ("  controller: old\n", "m.yaml:11: spec.controller: unknown field 'controller'"),
     ],
 )
@@ -129,21 +203,61 @@ def test_wrong_additions_to_a_claim(messages: Messages, claim: str, more: str, m
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  nodeName: node-a\n", "", "m.yaml:6: spec: found no node selection, expected exactly one of nodeName, nodeSelector, allNodes, perDeviceNodeSelection"),
-        ("  nodeName: node-a\n", "  nodeName: node-a\n  allNodes: true\n", "m.yaml:6: spec: found nodeName and allNodes, expected exactly one of nodeName, nodeSelector, allNodes, perDeviceNodeSelection"),
+        (
+            "  nodeName: node-a\n",
+            "",
+            "m.yaml:6: spec: found no node selection, expected exactly one of nodeName, nodeSelector, allNodes, perDeviceNodeSelection",
+        ),
+        (
+            "  nodeName: node-a\n",
+            "  nodeName: node-a\n  allNodes: true\n",
+            "m.yaml:6: spec: found nodeName and allNodes, expected exactly one of nodeName, nodeSelector, allNodes, perDeviceNodeSelection",
+        ),
         ("    resourceSliceCount: 1\n", "", "m.yaml:9: spec.pool.resourceSliceCount: the required field 'resourceSliceCount' is missing"),
         ("resourceSliceCount: 1", "resourceSliceCount: 0", "m.yaml:11: spec.pool.resourceSliceCount: found 0, expected at least 1"),
         ("int: 0", "int: '0'", "m.yaml:16: spec.devices[0].attributes[index].int: found the string '0', expected an integer"),
-        ("int: 0", "float: 0", "m.yaml:16: spec.devices[0].attributes[index]: found 'float', expected exactly one of int, ints, bool, bools, string, strings, version, versions"),
-        ("int: 0", "version: '1.0'", "m.yaml:16: spec.devices[0].attributes[index].version: '1.0' is not a semantic version: expected MAJOR.MINOR.PATCH, for example '1.2.0'"),
-        ("index:", "in-dex:", "m.yaml:15: spec.devices[0].attributes[in-dex]: found 'in-dex', expected an identifier of at most 32 letters, digits and '_', perhaps with a domain before it as in 'example.com/name'"),
+        (
+            "int: 0",
+            "float: 0",
+            "m.yaml:16: spec.devices[0].attributes[index]: found 'float', expected exactly one of int, ints, bool, bools, string, strings, version, versions",
+        ),
+        (
+            "int: 0",
+            "version: '1.0'",
+            "m.yaml:16: spec.devices[0].attributes[index].version: '1.0' is not a semantic version: expected MAJOR.MINOR.PATCH, for example '1.2.0'",
+        ),
+        (
+            "index:",
+            "in-dex:",
+            "m.yaml:15: spec.devices[0].attributes[in-dex]: found 'in-dex', expected an identifier of at most 32 letters, digits and '_', perhaps with a domain before it as in 'example.com/name'",
+        ),
         ("value: 8Gi", "valeu: 8Gi", "m.yaml:19: spec.devices[0].capacity[memory].valeu: unknown field 'valeu', did you mean 'value'?"),
-        ("  - name: gpu-0\n", "  - name: gpu-0\n    bindingConditions: [ready]\n", "m.yaml:13: spec.devices[0]: bindingConditions and bindingFailureConditions must be set together"),
-        ("  - name: gpu-0\n", "  - name: gpu-0\n    allNodes: true\n", "m.yaml:6: spec: device 'gpu-0' selects nodes itself, which needs perDeviceNodeSelection: true"),
-        ("  - name: gpu-0\n", "  - name: gpu-0\n    basic: {}\n", "m.yaml:14: spec.devices[0].basic: the field 'basic' belongs to v1beta1: in v1 what it holds () stands in the device itself"),
-        ("value: 8Gi", "value: 8Gi\n        requestPolicy: {default: 1Gi}", "m.yaml:13: spec.devices[0]: requestPolicy is only for devices with allowMultipleAllocations"),
+        (
+            "  - name: gpu-0\n",
+            "  - name: gpu-0\n    bindingConditions: [ready]\n",
+            "m.yaml:13: spec.devices[0]: bindingConditions and bindingFailureConditions must be set together",
+        ),
+        (
+            "  - name: gpu-0\n",
+            "  - name: gpu-0\n    allNodes: true\n",
+            "m.yaml:6: spec: device 'gpu-0' selects nodes itself, which needs perDeviceNodeSelection: true",
+        ),
+        (
+            "  - name: gpu-0\n",
+            "  - name: gpu-0\n    basic: {}\n",
+            "m.yaml:14: spec.devices[0].basic: the field 'basic' belongs to v1beta1: in v1 what it holds () stands in the device itself",
+        ),
+        (
+            "value: 8Gi",
+            "value: 8Gi\n        requestPolicy: {default: 1Gi}",
+            "m.yaml:13: spec.devices[0]: requestPolicy is only for devices with allowMultipleAllocations",
+        ),
         ("  name: s\n", "  name: s\n  namespace: x\n", "m.yaml:5: metadata.namespace: a ResourceSlice has no namespace"),
-        ("  devices:", "  sharedCounters:\n  - name: c\n    counters: {a: {value: 1}}\n  devices:", "m.yaml:6: spec: found devices and sharedCounters in one slice, expected one of them (they go into different slices of the pool)"),
+        (
+            "  devices:",
+            "  sharedCounters:\n  - name: c\n    counters: {a: {value: 1}}\n  devices:",
+            "m.yaml:6: spec: found devices and sharedCounters in one slice, expected one of them (they go into different slices of the pool)",
+        ),
     ],
 )
 def test_wrong_slices(messages: Messages, old: str, new: str, message: str) -> None:
@@ -154,12 +268,36 @@ def test_wrong_slices(messages: Messages, old: str, new: str, message: str) -> N
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("resourceClaims:", "resourceclaims:", ["m.yaml:12: spec.resourceclaims: unknown field 'resourceclaims', did you mean 'resourceClaims'?"]),
-        ("resourceClaims:", "resourceClaim:", ["m.yaml:12: spec.resourceClaim: unknown field 'resourceClaim', did you mean 'resourceClaims'?"]),
-        ("resourceClaimName:", "resourceclaimname:", ["m.yaml:14: spec.resourceClaims[0].resourceclaimname: unknown field 'resourceclaimname', did you mean 'resourceClaimName'?"]),
-        ("    resourceClaimName: one\n", "", ["m.yaml:13: spec.resourceClaims[0]: found neither of resourceClaimName and resourceClaimTemplateName, expected exactly one"]),
-        ("      - name: gpu\n", "      - name: gpus\n", ["m.yaml:6: spec: container 'c' (line 11) uses claim 'gpus', but spec.resourceClaims lists gpu"]),
-        ("  resourceClaims:\n  - name: gpu\n", "  restartpolicy: Never\n  resourceClaims:\n  - name: gpu\n", ["m.yaml:12: spec.restartpolicy: unknown field 'restartpolicy', did you mean 'restartPolicy'?"]),
+        (
+            "resourceClaims:",
+            "resourceclaims:",
+            ["m.yaml:12: spec.resourceclaims: unknown field 'resourceclaims', did you mean 'resourceClaims'?"],
+        ),
+        (
+            "resourceClaims:",
+            "resourceClaim:",
+            ["m.yaml:12: spec.resourceClaim: unknown field 'resourceClaim', did you mean 'resourceClaims'?"],
+        ),
+        (
+            "resourceClaimName:",
+            "resourceclaimname:",
+            ["m.yaml:14: spec.resourceClaims[0].resourceclaimname: unknown field 'resourceclaimname', did you mean 'resourceClaimName'?"],
+        ),
+        (
+            "    resourceClaimName: one\n",
+            "",
+            ["m.yaml:13: spec.resourceClaims[0]: found neither of resourceClaimName and resourceClaimTemplateName, expected exactly one"],
+        ),
+        (
+            "      - name: gpu\n",
+            "      - name: gpus\n",
+            ["m.yaml:6: spec: container 'c' (line 11) uses claim 'gpus', but spec.resourceClaims lists gpu"],
+        ),
+        (
+            "  resourceClaims:\n  - name: gpu\n",
+            "  restartpolicy: Never\n  resourceClaims:\n  - name: gpu\n",
+            ["m.yaml:12: spec.restartpolicy: unknown field 'restartpolicy', did you mean 'restartPolicy'?"],
+        ),
         ("  name: p\n", "  labels: {}\n", ["m.yaml:4: metadata.name: the required field 'name' is missing"]),
     ],
 )
@@ -215,7 +353,10 @@ def test_texts_without_objects(messages: Messages, text: str, message: str) -> N
 
 def test_lists_of_both_sorts(claim: str) -> None:
     item = load_text(claim).claims[0]
-    body = {"metadata": {"name": "one"}, "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}}
+    body = {
+        "metadata": {"name": "one"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}},
+    }
     header = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
     plain_list = {"apiVersion": "v1", "kind": "List", "items": [header | body]}
     typed_list = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimList", "items": [body], "metadata": {}}
@@ -286,3 +427,19 @@ def test_a_pod_keeps_what_scheduling_needs() -> None:
     (pod,) = load_text(POD + "  schedulingGates:\n  - name: wait\n  nodeSelector: {zone: a}\n").of(Pod)
     assert [g.name for g in pod.spec.scheduling_gates] == ["wait"]
     assert pod.spec.node_selector == {"zone": "a"}
+
+
+@pytest.mark.parametrize(
+    ("requirement", "message"),
+    [
+        ("operator: In", "In needs at least one value"),
+        ("operator: Exists, values: [a]", "Exists takes no values, found a"),
+        ("operator: Gt, values: [x]", "Gt takes one integer, found x"),
+        ("operator: Near", "found 'Near', expected one of 'In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'"),
+    ],
+)
+def test_wrong_node_selectors(messages: Messages, requirement: str, message: str) -> None:
+    selector = f"nodeSelector: {{nodeSelectorTerms: [{{matchExpressions: [{{key: zone, {requirement}}}]}}]}}"
+    (found,) = messages(SLICE.replace("nodeName: node-a", selector))
+    assert found.startswith("m.yaml:7: spec.nodeSelector.nodeSelectorTerms[0].matchExpressions[0]")
+    assert found.endswith(": " + message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 
 from dra_spec.resources import Quantity, QuantityError, SemVer, names
 
-SUFFIXES = {"": 1, "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+SUFFIXES = {
+    "": 1,
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+}
 SUFFIXES |= {"P": 10**15, "E": 10**18, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # Pi and Ei could reach the cap
 
 
@@ -44,7 +54,9 @@ def test_quantities_are_exact(text: str, value: Fraction) -> None:
     assert Quantity.parse(text).value == value
 
 
-@pytest.mark.parametrize("text", ["", " ", "iG", "1 Gi", "1gi", "1K", "1ki", "0x10", "1e", "1_000", "1.2.3", "--1", "١", "1" * 65, "1e100", "nan", "1\n"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "iG", "1 Gi", "1gi", "1K", "1ki", "0x10", "1e", "1_000", "1.2.3", "--1", "١", "1" * 65, "1e100", "nan", "1\n"]
+)
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(QuantityError, match="is not a"):
         Quantity.parse(text)
@@ -52,7 +64,17 @@ def test_other_texts_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "canonical"),
-    [("1024Mi", "1Gi"), ("1000m", "1"), ("0.5", "500m"), ("1.5Gi", "1536Mi"), ("1000Ki", "1000Ki"), ("0Gi", "0"), ("1e3", "1e3"), ("1000", "1k"), ("500Ki", "500Ki")],
+    [
+        ("1024Mi", "1Gi"),
+        ("1000m", "1"),
+        ("0.5", "500m"),
+        ("1.5Gi", "1536Mi"),
+        ("1000Ki", "1000Ki"),
+        ("0Gi", "0"),
+        ("1e3", "1e3"),
+        ("1000", "1k"),
+        ("500Ki", "500Ki"),
+    ],
 )
 def test_the_canonical_notation(text: str, canonical: str) -> None:
     assert str(Quantity.parse(text)) == canonical
@@ -99,10 +121,21 @@ def test_no_text_makes_the_parser_fail_otherwise(text: str) -> None:
 
 
 def test_versions_sort_by_precedence() -> None:
-    texts = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.2.0", "1.10.0"]
+    texts = [
+        "1.0.0-alpha",
+        "1.0.0-alpha.1",
+        "1.0.0-alpha.beta",
+        "1.0.0-beta",
+        "1.0.0-beta.2",
+        "1.0.0-beta.11",
+        "1.0.0-rc.1",
+        "1.0.0",
+        "1.2.0",
+        "1.10.0",
+    ]
     versions = [SemVer.parse(t) for t in texts]
     assert sorted(versions, key=lambda v: v) == versions
-    assert all(a < b for a, b in zip(versions, versions[1:], strict=False))
+    assert all(a < b for a, b in itertools.pairwise(versions))
     assert SemVer.parse("1.0.0+a") == SemVer.parse("1.0.0+b")
     assert [str(v) for v in versions] == texts
 

@@ -1,5 +1,7 @@
 """Older API versions, workloads, and writing objects back."""
 
+# ruff: noqa: E501 - messages and table rows stand on one line
+
 from __future__ import annotations
 
 import json
@@ -161,7 +163,11 @@ def test_pods_of_workloads(kind: str, count: str, pods: int, warning: str) -> No
     ("old", "new", "message"),
     [
         ("template:", "tempalte:", "m.yaml:6: spec.tempalte: unknown field 'tempalte', did you mean 'template'?"),
-        ("resourceClaims:", "resourceclaims:", "m.yaml:10: spec.template.spec.resourceclaims: unknown field 'resourceclaims', did you mean 'resourceClaims'?"),
+        (
+            "resourceClaims:",
+            "resourceclaims:",
+            "m.yaml:10: spec.template.spec.resourceclaims: unknown field 'resourceclaims', did you mean 'resourceClaims'?",
+        ),
         ("replicas: 2", "replicas: two", "m.yaml:5: spec.replicas: found the string 'two', expected an integer of at least 0"),
     ],
 )
@@ -183,7 +189,13 @@ attribute_values = st.one_of(
 taints = st.builds(lambda k, e: Taint(key=k, effect=e), labels, st.sampled_from(["None", "NoSchedule", "NoExecute", "Future"]))
 devices = st.builds(
     lambda n, a, c, t, u, b: Device(
-        name=n, attributes=a, capacity=c, taints=tuple(t), consumes_counters=tuple(u), binding_conditions=b, binding_failure_conditions=tuple(f"no-{x}" for x in b)
+        name=n,
+        attributes=a,
+        capacity=c,
+        taints=tuple(t),
+        consumes_counters=tuple(u),
+        binding_conditions=b,
+        binding_failure_conditions=tuple(f"no-{x}" for x in b),
     ),
     labels,
     st.dictionaries(st.sampled_from(["a", "b", "x.com/a"]), attribute_values, max_size=3),
@@ -201,8 +213,12 @@ slices = st.builds(
     st.lists(devices, max_size=3, unique_by=lambda d: d.name),
     st.integers(0, 2**63 - 1),
 )
-selectors = st.lists(st.sampled_from(["true", "device.driver == 'a'\n", "  x"]).map(lambda e: CelSelector(expression=e)), max_size=2).map(tuple)
-tolerations = st.lists(st.builds(lambda k, s: Toleration(key=k, operator="Exists", toleration_seconds=s), labels, st.none() | st.integers(0, 9)), max_size=2).map(tuple)
+selectors = st.lists(st.sampled_from(["true", "device.driver == 'a'\n", "  x"]).map(lambda e: CelSelector(expression=e)), max_size=2).map(
+    tuple
+)
+tolerations = st.lists(
+    st.builds(lambda k, s: Toleration(key=k, operator="Exists", toleration_seconds=s), labels, st.none() | st.integers(0, 9)), max_size=2
+).map(tuple)
 exact = st.builds(
     lambda c, s, n, t, a: ExactRequest(device_class_name=c, selectors=s, count=n, tolerations=t, admin_access=a),
     labels,
@@ -213,7 +229,9 @@ exact = st.builds(
 )
 requests = st.one_of(
     st.builds(lambda n, e: DeviceRequest(name=n, exactly=e), labels, exact),
-    st.builds(lambda n, s: DeviceRequest(name=n, first_available=(SubRequest(name="sub", device_class_name="c", selectors=s),)), labels, selectors),
+    st.builds(
+        lambda n, s: DeviceRequest(name=n, first_available=(SubRequest(name="sub", device_class_name="c", selectors=s),)), labels, selectors
+    ),
 )
 claims = st.builds(
     lambda n, r, m: ResourceClaim(

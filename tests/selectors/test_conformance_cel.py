@@ -46,7 +46,11 @@ def answer(entry: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(("name", "most_unsupported"), [("upstream.json", 0.25), ("extra.json", 0.25)])
 def test_answers(name: str, most_unsupported: float) -> None:
-    entries = [e for e in json.loads((Path(CORPUS) / "conformance" / "cel" / name).read_text()) if e["kind"] == "selector" and e.get("source", "v0.37.2") == "v0.37.2"]
+    entries = [
+        e
+        for e in json.loads((Path(CORPUS) / "conformance" / "cel" / name).read_text())
+        if e["kind"] == "selector" and e.get("source", "v0.37.2") == "v0.37.2"
+    ]
     wrong, found = [], Counter[str]()
     for entry in entries:
         (observed,) = (o for o in entry["observed"] if ENVIRONMENT in o["environments"])

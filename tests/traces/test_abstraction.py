@@ -140,8 +140,8 @@ SABOTAGE: dict[str, tuple[type, str, Callable[..., Any], Callable[[], Instance]]
         reference_variants.NODE["kubelet-late-checkpoint"]["Kubelet"]["checkpoint"],
         cases.one_node,
     ),
-    "no overlap check": (Plugin, "overlaps", never, cases.one_node),
-    "record survives a reboot": (Plugin, "kept", lambda self, claims, boot: claims, cases.one_node),
+    "no overlap check": (Plugin, "overlaps", never, cases.reused_device),
+    "record survives a reboot": (Plugin, "kept", lambda self, claims, boot: claims, cases.rebooted),
 }
 
 

@@ -7,22 +7,23 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from dra_spec.explorer.model import Kind
 from dra_spec.scenario.modelfile import Overrides
 from dra_spec.scenario.scenario import Scenario
 from dra_spec.scenario.targets import scenarios
-from dra_spec.traces.lockstep import Lockstep, Seen, rarest
+from dra_spec.traces.lockstep import DISTURBED, Lockstep, Seen
 
 # A model of the control plane and one of the node, each with faults; a wide watch, so that writes hardly ever wait.
 MODELS = {
     "template-claim": {"api-refused": 1, "delete-pod": 1, "finish-pod": -1},
     "kubelet-restart": {"kubelet-crash": 2, "rpc-failed": 1, "rpc-lost": 1, "delete-pod": 1, "finish-pod": -1},
 }
-WALKS, STEPS = (int(os.environ.get("DRA_SPEC_LOCKSTEP_WALKS", "12")), 60)
+WALKS = int(os.environ.get("DRA_SPEC_LOCKSTEP_WALKS", "25"))
+PHASES = (Phase.explicit, Phase.generate)  # a failing walk is short enough to be read as it is
+TURNS = st.lists(st.tuples(st.integers(0, DISTURBED * DISTURBED - 1), st.integers(0, 5)), min_size=4, max_size=12)
 LEAST = 500
 
 
@@ -35,7 +36,6 @@ def scenario(name: str) -> Scenario:
 def machine(name: str, seen: Seen) -> type[RuleBasedStateMachine]:
     """A state machine over one model that counts its steps in `seen`."""
     made = scenario(name)
-    kinds: dict[str, Kind] = {action.name: action.type.kind for action in made.model.actions}
 
     class Walk(RuleBasedStateMachine):
         lockstep: Lockstep
@@ -46,15 +46,16 @@ def machine(name: str, seen: Seen) -> type[RuleBasedStateMachine]:
             self.stuck = False
 
         @precondition(lambda self: not self.stuck)
-        @rule(number=st.integers(0, 10_000), fault=st.integers(0, 7))
-        def go(self, number: int, fault: int) -> None:
-            choices = self.lockstep.choices()
-            if not choices:
-                self.stuck = True
-                return
-            move = rarest(choices, kinds, number)
-            faults = self.lockstep.faults(move)
-            self.lockstep.step(move, faults[fault] if fault < len(faults) else "")
+        @rule(turns=TURNS)
+        def go(self, turns: list[tuple[int, int]]) -> None:
+            for number, fault in turns:
+                choices = self.lockstep.choices()
+                if not choices:
+                    self.stuck = True
+                    return
+                move = self.lockstep.pick(choices, number)
+                faults = self.lockstep.faults(move)
+                self.lockstep.step(move, faults[fault] if fault < len(faults) else "")
 
         @precondition(lambda self: self.stuck)
         @rule()
@@ -71,7 +72,7 @@ def machine(name: str, seen: Seen) -> type[RuleBasedStateMachine]:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_model_allows_what_the_reference_does(name: str) -> None:
     seen = Seen()
-    bounds: dict[str, Any] = {"max_examples": WALKS, "stateful_step_count": STEPS, "deadline": None, "derandomize": True}
+    bounds: dict[str, Any] = {"max_examples": WALKS, "stateful_step_count": 12, "deadline": None, "derandomize": True, "phases": PHASES}
     run_state_machine_as_test(machine(name, seen), settings=settings(**bounds))
     assert seen.steps >= LEAST / len(MODELS)
     assert len(seen.taken) >= 15

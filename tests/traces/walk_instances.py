@@ -138,16 +138,16 @@ def shared() -> Instance:
 
 
 def opposite() -> Instance:
-    """Two pods want the same two claims in opposite order, on two nodes: claims end up on different nodes, and PostFilter has work."""
+    """Two claims that end up on different nodes, each wanted by a pod of its own and both by a third; PostFilter has work."""
     return instance(
-        [pod("p1", "c1", "c2"), pod("p2", "c2", "c1"), pod("p3")],
+        [pod("p1", "c1", "c2"), pod("p2", "c2"), pod("p3", "c1"), pod("p4")],
         [claim("c1"), claim("c2")],
-        [device("d1"), device("d2", "n2"), device("d3", "n2")],
-        CONTROL + " claim-controller",
+        [device("d1"), device("d2", "n2")],
+        CONTROL,
         nodes=("n1", "n2"),
         any_node=True,
-        api_refused=4,
-        finish_pod=1,
+        api_refused=8,
+        api_applied_error=2,
     )
 
 
@@ -231,6 +231,46 @@ def one_node() -> Instance:
     )
 
 
+def reused_device() -> Instance:
+    """One device, and a pod that is deleted by force while it has it."""
+    return instance([pod("p1", "c1"), pod("p2", "c2")], [claim("c1"), claim("c2")], [device("d1")], NODE, force_delete_pod=2, finish_pod=-1)
+
+
+def orphans() -> Instance:
+    """Pods that disappear while the kubelet is down."""
+    return instance(
+        [pod("p1", "c1"), pod("p2", "c1")], [claim("c1")], [device("d1")], NODE, kubelet_crash=2, force_delete_pod=2, rpc_timeout=1
+    )
+
+
+def seen_late() -> Instance:
+    """A pod that is bound before the claim controller has heard of it."""
+    return instance(
+        [pod("p1", "c1", present=False)],
+        [claim("c1")],
+        [device("d1")],
+        CONTROL + " claim-controller",
+        force_delete_pod=1,
+    )
+
+
+def abandoned() -> Instance:
+    """A claim that is left allocated without a consumer, and deleted."""
+    return instance(
+        [pod("p1", "c1")],
+        [claim("c1")],
+        [device("d1")],
+        CONTROL + " claim-controller",
+        api_refused=2,
+        delete_claim=1,
+    )
+
+
+def rebooted() -> Instance:
+    """A node that is rebooted."""
+    return instance([pod("p1", "c1")], [claim("c1")], [device("d1")], NODE, node_reboot=2, rpc_lost=1)
+
+
 def two_drivers() -> Instance:
     """Claims with devices of two drivers, one result with admin access."""
     return instance(
@@ -294,6 +334,11 @@ CASES: dict[str, Callable[[], Instance]] = {
         controlled,
         binding,
         one_node,
+        reused_device,
+        rebooted,
+        orphans,
+        seen_late,
+        abandoned,
         two_drivers,
         generated_on_nodes,
         everybody,
@@ -313,9 +358,9 @@ VARIANTS: dict[str, Callable[[], Instance]] = {
     "kubelet-forgets-after-first-driver": two_drivers,
     "kubelet-late-checkpoint": one_node,
     "kubelet-loop-waits": one_node,
-    "plugin-keeps-record-at-reboot": one_node,
+    "plugin-keeps-record-at-reboot": rebooted,
     "plugin-looks-at-client": one_node,
-    "plugin-no-overlap-check": one_node,
+    "plugin-no-overlap-check": reused_device,
     "prebind-verifies-claim": two_pods,
     "reserve-rejects-published": shared,
     "terminal-pod-guard": controlled,
