@@ -121,6 +121,30 @@ def walk(start: Any, nodes: Any, seen: Any, child: Any, values: Any, room: Any) 
     return code
 
 
+@njit(inline="always")
+def walk_row(start: Any, nodes: Any, seen: Any, child: Any, word: Any, shift: Any, mask: Any, rows: Any, state: Any, room: Any) -> Any:
+    """Like `walk`, on a packed row: for one tree, which looks at few slots, that is faster than to unpack them all."""
+    code = child[start]
+    if code == UNKNOWN and room:
+        child[start] = REQUESTED
+    while code >= 0:
+        node = np.uintp(code)
+        slot = np.uintp(nodes[node, 0])
+        value = np.int64((rows[state, word[slot]] >> shift[slot]) & mask[slot])
+        cell = np.uintp(nodes[node, 1] + value)
+        what = seen[cell]
+        if what < 0:
+            if what == UNKNOWN and room:
+                seen[cell] = REQUESTED
+            code = what
+        else:
+            cell = np.uintp(nodes[node, 2] + what)
+            code = child[cell]
+            if code == UNKNOWN and room:
+                child[cell] = REQUESTED
+    return code
+
+
 @compiled
 def request(requests: Any, request_after: Any, values: Any, ctl: Any, code: Any, state: Any, tree: Any, slots: Any) -> Any:
     """Puts an unknown path on the list, with the state after (for step invariants); one that is on it already is left."""
@@ -523,8 +547,8 @@ def label(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, tree: Any, 
     missing = 0
     for state in range(ctl[POS], ctl[END]):
         if marks[state] == 3:
-            unpack(word, shift, mask, rows, state, values)
-            code = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[REQUESTS] < requests.shape[0])
+            with_room = ctl[REQUESTS] < requests.shape[0]
+            code = walk_row(np.uintp(roots[tree]), nodes, seen, child, word, shift, mask, rows, state, with_room)
             if code > LEAF:
                 request(requests, request_after, values, ctl, code, state, tree, slots)
                 missing += 1

@@ -19,7 +19,7 @@ from dra_spec.scenario.cluster import Cluster, cluster
 from dra_spec.scenario.modelfile import ModelFile, Overrides
 from dra_spec.scenario.modelfile import Promise as Wanted
 from dra_spec.scenario.scenario import Scenario
-from dra_spec.scenario.strict import InputError, nearest
+from dra_spec.scenario.strict import InputError, Place, nearest
 from dra_spec.scenario.variants import Chosen, choose
 
 
@@ -57,6 +57,10 @@ def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Sc
     chosen = choose(file.variants, file.repaired)
     wanted = _wanted(file, overrides, chosen)
     invariants = _invariants(wanted, overrides, instance)
+    names = {invariant.name for invariant in invariants}
+    for promise in file.violates:
+        if promise not in names and not (overrides.invariants or overrides.assertions or chosen.breaks):
+            raise InputError(f"{name}: violates names {promise!r}, which is not checked{nearest(promise, names)}", Place(str(file.path)))
     parts = assemble(instance, chosen.variants)
     for unused in sorted(parts.unused):
         if unused in chosen.asked:
@@ -132,17 +136,18 @@ def _expected(file: ModelFile, overrides: Overrides, chosen: Chosen, wanted: Seq
         return None, {}
     if file.repaired and not file.variants:
         verdict = file.expected_repaired
-        return verdict, {promise.name: "holds" for promise in wanted if promise.expected is not None} if verdict == "holds" else {}
+        return verdict, {} if verdict == "holds" else {promise.name: promise.expected for promise in wanted if promise.expected}
     if overrides.variants or file.variants:
         breaks = dict.fromkeys(chosen.breaks, "violated")
         return ("violated", breaks) if breaks else (None, {})
     expectations = {promise.name: promise.expected for promise in wanted if promise.expected is not None}
     if overrides.invariants:
+        expectations |= {name: "violated" for name in file.violates if name in overrides.invariants}
         if file.expected == "holds":
             return "holds", {}
         known = [expectations.get(promise.name) for promise in wanted]
-        return ("violated" if "violated" in known else None), expectations
-    return file.expected, expectations
+        return ("violated" if "violated" in known else "holds" if file.violates else None), expectations
+    return file.expected, expectations | dict.fromkeys(file.violates, "violated")
 
 
 def _initial_notes(found: Cluster) -> list[str]:

@@ -19,7 +19,7 @@ SCHEMA = "dra-spec/model/v1"
 
 _FIELDS = (
     "schema", "name", "description", "manifests", "objects", "release", "writers", "features", "faults", "environment", "bounds",
-    "node-choice", "created-later", "invariants", "shows", "variants", "repaired", "expected", "expected-repaired", "limits",
+    "node-choice", "created-later", "invariants", "shows", "variants", "repaired", "violates", "expected", "expected-repaired", "limits",
 )  # fmt: skip
 _LIMITS = ("depth", "max-states", "time-limit", "memory")
 
@@ -69,6 +69,7 @@ class ModelFile:
     variants: tuple[str, ...] = ()
     repaired: bool = False
     any_node: bool = False
+    violates: tuple[str, ...] = ()  # promises that Kubernetes as released breaks here
     expected: str = "holds"
     expected_repaired: str = "holds"
     limits: LimitSpec = LimitSpec()
@@ -115,7 +116,7 @@ def read(text: str, path: Path) -> ModelFile:
         given["created_later"] = tuple(item.string() for item in fields["created-later"].sequence())
     if "invariants" in fields:
         given["invariants"] = tuple(_promise(item) for item in fields["invariants"].sequence())
-    for field in ("shows", "variants"):
+    for field in ("shows", "variants", "violates"):
         if field in fields:
             given[field] = tuple(item.string() for item in fields[field].sequence())
     if "node-choice" in fields:

@@ -41,9 +41,11 @@ def values(type_: Type) -> st.SearchStrategy[Any]:
 WORLDS = values(WORLD)
 
 
+CEL_PYTHON = celpy.Environment()  # made here, as it changes Python's recursion limit
+
+
 def by_cel_python(text: str, world: dict[str, Any]) -> Any:
-    environment = celpy.Environment()
-    program = environment.program(environment.compile(text))
+    program = CEL_PYTHON.program(CEL_PYTHON.compile(text))
     try:
         return as_python(program.evaluate({name: json_to_cel(value) for name, value in world.items()}))
     except Exception:  # cel-python lets Python's own exceptions through for some errors

@@ -1,6 +1,6 @@
 """Random walks of the model with the reference beside it: after each step every slot is the same, and so is the world that invariants see.
 
-DRA_SPEC_WALK_STEPS: steps per walk instance, 150 unless told.
+DRA_SPEC_WALK_STEPS: steps per walk instance, 120 unless told.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dra_spec.variants.base import variants
 sys.path.insert(0, str(Path(__file__).parent))
 import walk_instances as cases
 
-STEPS = int(os.environ.get("DRA_SPEC_WALK_STEPS", "150"))
+STEPS = int(os.environ.get("DRA_SPEC_WALK_STEPS", "120"))
 LENGTH = 120
 
 
@@ -124,7 +124,7 @@ def no_problem(*_: Any) -> str:
 # a guard of the reference taken away, and an instance in which walks must notice
 SABOTAGE: dict[str, tuple[type, str, Callable[..., Any], Callable[[], Instance]]] = {
     "assume cache takes equal versions": (AssumeCache, "deliver", accept_equal, cases.two_pods),
-    "revision is not checked": (Scheduler, "moved_on", never, cases.two_pods),
+    "revision is not checked": (Scheduler, "moved_on", never, cases.racing),
     "Unreserve restores nothing": (
         Scheduler,
         "restore",
@@ -133,7 +133,7 @@ SABOTAGE: dict[str, tuple[type, str, Callable[..., Any], Callable[[], Instance]]
     ),
     "a conflict is not tried again": (Scheduler, "tries_again", never, cases.shared),
     "finished pods keep claims": (ClaimController, "pod_done", never, cases.controlled),
-    "anybody may join an entry": (Kubelet, "refusal", no_problem, cases.one_node),
+    "anybody may join an entry": (Kubelet, "refusal", no_problem, cases.joined),
     "no checkpoint before the call": (
         Kubelet,
         "checkpoint",

@@ -137,6 +137,11 @@ def shared() -> Instance:
     )
 
 
+def racing() -> Instance:
+    """Two pods for two devices, and nothing else that happens."""
+    return instance([pod("p1", "c1"), pod("p2", "c2")], [claim("c1"), claim("c2")], [device("d1"), device("d2")], CONTROL)
+
+
 def opposite() -> Instance:
     """Two claims that end up on different nodes, each wanted by a pod of its own and both by a third; PostFilter has work."""
     return instance(
@@ -228,6 +233,13 @@ def one_node() -> Instance:
         node_reboot=1,
         device_vanishes=1,
         api_refused=1,
+    )
+
+
+def joined() -> Instance:
+    """A pod that comes to a claim while another one leaves it."""
+    return instance(
+        [pod("p1", "c1"), pod("p2", "c1", present=False)], [claim("c1")], [device("d1")], NODE, delete_pod=1, rpc_failed=2, rpc_lost=1
     )
 
 
@@ -328,12 +340,14 @@ CASES: dict[str, Callable[[], Instance]] = {
         one_pod,
         two_pods,
         shared,
+        racing,
         opposite,
         two_schedulers,
         generated,
         controlled,
         binding,
         one_node,
+        joined,
         reused_device,
         rebooted,
         orphans,
@@ -364,7 +378,7 @@ VARIANTS: dict[str, Callable[[], Instance]] = {
     "prebind-verifies-claim": two_pods,
     "reserve-rejects-published": shared,
     "terminal-pod-guard": controlled,
-    "unchecked-revision": two_pods,
+    "unchecked-revision": racing,
     "unreserve-assumes-answer": opposite,
     "unreserve-keeps-reservation": opposite,
     "unreserve-no-restore": opposite,
