@@ -69,16 +69,14 @@ def _check(scenario: Scenario, engine: str, trace_dir: Path | None) -> Finished:
 
 
 def _write(report: Report, found: list[Counterexample], folder: Path) -> list[Path]:
-    """One file per broken promise; under a variant only of the promises that it is expected to break, named after the variant."""
+    """One file per broken promise; under a defect one file, named after it, of a shortest trace to a promise that it is known to break."""
     files = []
     variants = report.scenario.overrides.variants
-    for example in found:
+    for example in sorted(found, key=lambda example: not example.trace.steps):
         promise = example.trace.promise
         name = f"{report.scenario.name}--{promise}".replace("/", "-").strip("-")
-        if variants and report.scenario.expectations:
-            if report.scenario.expectations.get(promise) != "violated":
-                continue
-            name = "+".join(variants)
+        if variants and report.scenario.expected == "violated":
+            name = "+".join(variants)  # of several promises that it breaks the first
         path = folder / f"{name}.yaml"
         if path not in files:
             tracefile.save(example.trace, path)

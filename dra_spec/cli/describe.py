@@ -34,4 +34,5 @@ def command(name: str, output: str) -> None:
 
 
 def _data(entry: Entry) -> dict[str, object]:
-    return {"kind": entry.kind, "name": entry.name, "summary": entry.summary, "details": [{"label": a, "text": b} for a, b in entry.details]}
+    details = [{"label": label, "text": text} for label, text in entry.details]
+    return {"kind": entry.kind, "name": entry.name, "summary": entry.summary, "details": details}

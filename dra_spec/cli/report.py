@@ -54,7 +54,9 @@ def warnings(report: Report) -> list[str]:
     """Oddities of the manifests, promises that nothing put to the test, actions that no state enabled (when all states were seen)."""
     result = report.result
     found = list(report.scenario.warnings)
-    found += [f"{p.promise} was never put to the test: true everywhere for want of what it speaks of" for p in result.properties if p.vacuous]
+    idle_promises = [found.promise for found in result.properties if found.vacuous]
+    if idle_promises:
+        found.append(f"never put to the test, what they speak of does not occur: {', '.join(idle_promises)}")
     idle = [action.name for action in result.actions if action.never_enabled]
     if idle and result.complete:
         found.append(f"never enabled: {', '.join(idle)}")

@@ -101,7 +101,7 @@ class Versions(NamedTuple):
     bearers: Any  # slot, object, base in masks
     masks: Any
     object_first: Any
-    object_bearers: Any
+    object_bearers: Any  # slot, number of the bearer, base in masks
     names: Any  # rename table: bearer << 32 | value, + 1
     name_masks: Any
     name_values: Any

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer import kernels
+from dra_spec.explorer import kernels, kernels_graph
 from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, ModelError, StateInvariant, StepInvariant, Truth
@@ -34,6 +34,8 @@ class ExplicitSearch:
         self.machine.ctl[k.EXPAND_ALL] = self._all
         self._judged = 0  # states below were asked about all state invariants
         self._level_end = 0
+        self._indexed_classes: tuple[bool, ...] = ()
+        self._indexed = np.zeros(0, np.int64), np.zeros(0, np.uint32)
 
     def _edge_classes(self) -> tuple[list[tuple[bool, ...]], NDArray[np.int64]]:
         """Actions that the same always-possible properties allow make one class; edges that none allows are not stored."""
@@ -148,21 +150,30 @@ class ExplicitSearch:
 
     def _judge_possible(self, index: int, promise: AlwaysPossible) -> None:
         """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
-        states, edges = self.machine.states, int(self.machine.ctl[k.EDGES])
+        states = self.machine.states
         marks = np.full(states, NOT_ASKED, np.uint8)
         self.machine.label(index, promise.promise, promise.goal, marks)
-        if not self._allow(17 * states + 4 * edges):
+        if not self._allow(17 * states + 4 * int(self.machine.ctl[k.EDGES])):
             raise Stopped("memory")
         self.found[index].was_true = bool(np.any(marks == Truth.TRUE))
         good = ((marks != Truth.FALSE) | ((self.machine.store.flags[:states] & k.ESCAPING) != 0)).astype(np.uint8)
         good[self.expanded :] = 1
-        at = [p for p in self.model.properties if isinstance(p, AlwaysPossible)].index(promise)
-        classes = np.array([allowed[at] for allowed in self._classes] or [False], np.bool_)
-        first, order, stack = np.zeros(states + 1, np.int64), np.zeros(edges, np.uint32), np.zeros(states, np.int64)
-        kernels.backward(self.machine.store.edges, self.machine.store.edge_class, edges, classes, good, first, order, stack)
+        kernels_graph.spread_back(*self._edges_back(promise), good, np.zeros(states, np.int64))
         bad = np.flatnonzero(good == 0)
         if len(bad):
             self.found[index].state, self.found[index].note = int(bad[0]), NO_GOAL
+
+    def _edges_back(self, promise: AlwaysPossible) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """The edges that the promise allows, by where they lead; instances of one promise mostly allow the same."""
+        at = [p for p in self.model.properties if isinstance(p, AlwaysPossible)].index(promise)
+        classes = tuple(allowed[at] for allowed in self._classes) or (False,)
+        if classes != self._indexed_classes:
+            states, edges = self.machine.states, int(self.machine.ctl[k.EDGES])
+            self._indexed_classes = classes
+            self._indexed = np.zeros(states + 1, np.int64), np.zeros(edges, np.uint32)
+            store = self.machine.store
+            kernels_graph.index_edges(store.edges, store.edge_class, edges, np.array(classes, np.bool_), *self._indexed)
+        return self._indexed
 
     # what is handed over
 

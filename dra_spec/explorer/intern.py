@@ -166,8 +166,11 @@ class VersionTable:
         return self.domains.number(slot, rename(self.domains.values[slot][number], names))
 
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-        """slot_first, slot_bearers, bearers, object_first, object_bearers."""
-        return (*_grouped(self._of_slot), np.array(self.bearers, np.int32).reshape(-1, 3), *_grouped(self._of_object))
+        """slot_first, slot_bearers, bearers, object_first, object_bearers (slot, number of the bearer, base in masks)."""
+        bearers = np.array(self.bearers, np.int32).reshape(-1, 3)
+        first, members = _grouped(self._of_object)
+        of_object = np.stack([bearers[members, 0], members, bearers[members, 2]], axis=1)
+        return (*_grouped(self._of_slot), bearers, first, np.ascontiguousarray(of_object, np.int32))
 
 
 def _grouped(groups: list[list[int]]) -> tuple[Ints, Ints]:

@@ -15,38 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dra_spec.explorer.arrays import (
-    ACTION_BITS,
-    ALIVE,
-    BUFFERED,
-    CONFLICT,
-    DONE,
-    EDGES,
-    END,
-    ESCAPING,
-    EXPAND_ALL,
-    FAULTY,
-    FULL,
-    GROW,
-    LEAF,
-    LIMIT,
-    LISTED,
-    MAX_STATES,
-    NO_PARENT,
-    OUTCOME_BITS,
-    POS,
-    RENAMED,
-    RENAMES,
-    REQUESTED,
-    REQUESTS,
-    RETRIES,
-    STAMP,
-    STATES,
-    TOUCHED,
-    UNKNOWN,
-    VIOLATING,
-    WIDEST,
-)
+from dra_spec.explorer import arrays as codes
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
@@ -103,21 +72,21 @@ def unpack_row(layout: Any, rows: Any, state: Any, values: Any) -> Any:
 def walk(start: Any, nodes: Any, seen: Any, child: Any, values: Any, room: Any) -> Any:
     """The leaf's code, or UNKNOWN or REQUESTED where the path is missing; with `room` an unknown place is marked as requested."""
     code = child[start]
-    if code == UNKNOWN and room:
-        child[start] = REQUESTED
+    if code == codes.UNKNOWN and room:
+        child[start] = codes.REQUESTED
     while code >= 0:
         node = np.uintp(code)
         cell = np.uintp(nodes[node, 1] + values[np.uintp(nodes[node, 0])])
         what = seen[cell]
         if what < 0:
-            if what == UNKNOWN and room:
-                seen[cell] = REQUESTED
+            if what == codes.UNKNOWN and room:
+                seen[cell] = codes.REQUESTED
             code = what
         else:
             cell = np.uintp(nodes[node, 2] + what)
             code = child[cell]
-            if code == UNKNOWN and room:
-                child[cell] = REQUESTED
+            if code == codes.UNKNOWN and room:
+                child[cell] = codes.REQUESTED
     return code
 
 
@@ -125,8 +94,8 @@ def walk(start: Any, nodes: Any, seen: Any, child: Any, values: Any, room: Any) 
 def walk_row(start: Any, nodes: Any, seen: Any, child: Any, word: Any, shift: Any, mask: Any, rows: Any, state: Any, room: Any) -> Any:
     """Like `walk`, on a packed row: for one tree, which looks at few slots, that is faster than to unpack them all."""
     code = child[start]
-    if code == UNKNOWN and room:
-        child[start] = REQUESTED
+    if code == codes.UNKNOWN and room:
+        child[start] = codes.REQUESTED
     while code >= 0:
         node = np.uintp(code)
         slot = np.uintp(nodes[node, 0])
@@ -134,39 +103,39 @@ def walk_row(start: Any, nodes: Any, seen: Any, child: Any, word: Any, shift: An
         cell = np.uintp(nodes[node, 1] + value)
         what = seen[cell]
         if what < 0:
-            if what == UNKNOWN and room:
-                seen[cell] = REQUESTED
+            if what == codes.UNKNOWN and room:
+                seen[cell] = codes.REQUESTED
             code = what
         else:
             cell = np.uintp(nodes[node, 2] + what)
             code = child[cell]
-            if code == UNKNOWN and room:
-                child[cell] = REQUESTED
+            if code == codes.UNKNOWN and room:
+                child[cell] = codes.REQUESTED
     return code
 
 
 @compiled
 def request(requests: Any, request_after: Any, values: Any, ctl: Any, code: Any, state: Any, tree: Any, slots: Any) -> Any:
     """Puts an unknown path on the list, with the state after (for step invariants); one that is on it already is left."""
-    n = ctl[REQUESTS]
-    if code == UNKNOWN and n < requests.shape[0]:
+    n = ctl[codes.REQUESTS]
+    if code == codes.UNKNOWN and n < requests.shape[0]:
         requests[n, 0] = state
         requests[n, 1] = tree
         for i in range(slots):
             request_after[n, i] = values[slots + i]
-        ctl[REQUESTS] = n + 1
+        ctl[codes.REQUESTS] = n + 1
 
 
 @compiled
 def flush(store: Any, work: Any, ctl: Any) -> Any:
     """Moves the successors from the buffer to the table. GROW: no room (nothing was moved). LIMIT: that on states was met."""
-    n, count, words = ctl[STATES], ctl[BUFFERED], store.rows.shape[1]
+    n, count, words = ctl[codes.STATES], ctl[codes.BUFFERED], store.rows.shape[1]
     rows, table, flags, parent, via = store.rows, store.table, store.flags, store.parent, store.via
     buffer, hashes, sources, vias, action_class = work.rows, work.hashes, work.source, work.via, work.action_class
     edges, edge_class = store.edges, store.edge_class
     size = table.shape[0]
-    if n + count > rows.shape[0] or (n + count) * 5 > size * 3 or (edges.shape[0] > 0 and ctl[EDGES] + count > edges.shape[0]):
-        return GROW
+    if n + count > rows.shape[0] or (n + count) * 5 > size * 3 or (edges.shape[0] > 0 and ctl[codes.EDGES] + count > edges.shape[0]):
+        return codes.GROW
     mask = np.uint64(size - 1)
     touched = _ZERO
     for k in range(count):  # independent loads overlap: the last pass finds table and rows in the cache
@@ -175,8 +144,8 @@ def flush(store: Any, work: Any, ctl: Any) -> Any:
         entry = table[hashes[k] & mask]
         if entry != _ZERO and entry >> _R32 == hashes[k] >> _R32:
             touched |= rows[(entry & _LOW) - _ONE, 0]
-    ctl[TOUCHED] = np.int64(touched & _LOW)  # so that the loads are not optimised away
-    e = ctl[EDGES]
+    ctl[codes.TOUCHED] = np.int64(touched & _LOW)  # so that the loads are not optimised away
+    e = ctl[codes.EDGES]
     for k in range(count):
         h = hashes[k]
         tag = h >> _R32
@@ -198,9 +167,9 @@ def flush(store: Any, work: Any, ctl: Any) -> Any:
                     break
             at = (at + _ONE) & mask
         if number < 0:
-            if n >= ctl[MAX_STATES]:
-                ctl[STATES], ctl[EDGES] = n, e
-                return LIMIT
+            if n >= ctl[codes.MAX_STATES]:
+                ctl[codes.STATES], ctl[codes.EDGES] = n, e
+                return codes.LIMIT
             number = n
             for w in range(words):
                 rows[n, w] = buffer[k, w]
@@ -209,14 +178,14 @@ def flush(store: Any, work: Any, ctl: Any) -> Any:
             flags[n] = 0
             n += 1
             table[at] = (tag << _R32) | np.uint64(n)
-        if edges.shape[0] > 0 and sources[k] != NO_PARENT and action_class[vias[k] >> OUTCOME_BITS] >= 0:
+        if edges.shape[0] > 0 and sources[k] != codes.NO_PARENT and action_class[vias[k] >> codes.OUTCOME_BITS] >= 0:
             edges[e, 0] = sources[k]
             edges[e, 1] = number
-            edge_class[e] = action_class[vias[k] >> OUTCOME_BITS]
+            edge_class[e] = action_class[vias[k] >> codes.OUTCOME_BITS]
             e += 1
-    ctl[STATES], ctl[EDGES] = n, e
-    ctl[BUFFERED] = 0
-    return DONE
+    ctl[codes.STATES], ctl[codes.EDGES] = n, e
+    ctl[codes.BUFFERED] = 0
+    return codes.DONE
 
 
 @compiled
@@ -256,24 +225,40 @@ def renamed(names: Any, name_masks: Any, name_values: Any, requests: Any, ctl: A
     found = np.int32(-1)
     if names[at] != 0:
         found = name_values[at]
-    elif ctl[RENAMED] * 2 < size and ctl[RENAMES] < requests.shape[0]:
+    elif ctl[codes.RENAMED] * 2 < size and ctl[codes.RENAMES] < requests.shape[0]:
         names[at] = name
         name_masks[at] = mask
         name_values[at] = -1
-        requests[ctl[RENAMES]] = at
-        ctl[RENAMES] += 1
-        ctl[RENAMED] += 1
+        requests[ctl[codes.RENAMES]] = at
+        ctl[codes.RENAMES] += 1
+        ctl[codes.RENAMED] += 1
     return found
 
 
 @njit(inline="always")
-def renumber(versions: Any, values: Any, written_slots: Any, stamps: Any, ctl: Any, slots: Any, written: Any, stamp: Any) -> Any:
+def renumber(
+    slot_first: Any,
+    slot_bearers: Any,
+    bearers: Any,
+    masks: Any,
+    object_first: Any,
+    object_bearers: Any,
+    names: Any,
+    name_masks: Any,
+    name_values: Any,
+    name_requests: Any,
+    values: Any,
+    written_slots: Any,
+    stamps: Any,
+    ctl: Any,
+    slots: Any,
+    written: Any,
+    stamp: Any,
+) -> Any:
     """Closes the gaps in the versions of the objects that the written slots bear, in the state after.
 
     The new number of written slots, or -1 - that number if a name is missing.
     """
-    slot_first, slot_bearers, bearers, masks = versions.slot_first, versions.slot_bearers, versions.bearers, versions.masks
-    object_first, object_bearers = versions.object_first, versions.object_bearers
     complete = True
     changed = written
     later = np.uintp(slots)
@@ -291,17 +276,17 @@ def renumber(versions: Any, values: Any, written_slots: Any, stamps: Any, ctl: A
             first, last = object_first[thing], object_first[thing + np.uintp(1)]
             live = _ZERO
             for i in range(first, last):
-                c = np.uintp(object_bearers[np.uintp(i)])
-                live |= masks[np.uintp(bearers[c, 2] + values[later + np.uintp(bearers[c, 0])])]
+                at = np.uintp(i)
+                live |= masks[np.uintp(object_bearers[at, 2] + values[later + np.uintp(object_bearers[at, 0])])]
             if live & (live + _ONE) == _ZERO:
                 continue
-            low = (live ^ (live + _ONE)) >> _ONE  # the versions below the first gap
+            high = ~((live ^ (live + _ONE)) >> _ONE)  # the versions above the first gap
             for i in range(first, last):
-                c = np.uintp(object_bearers[np.uintp(i)])
-                other = np.uintp(bearers[c, 0])
+                at = np.uintp(i)
+                other = np.uintp(object_bearers[at, 0])
                 value = values[later + other]
-                if masks[np.uintp(bearers[c, 2] + value)] & ~low != _ZERO:
-                    name = renamed(versions.names, versions.name_masks, versions.name_values, versions.requests, ctl, c, value, live)
+                if masks[np.uintp(object_bearers[at, 2] + value)] & high != _ZERO:
+                    name = renamed(names, name_masks, name_values, name_requests, ctl, object_bearers[at, 1], value, live)
                     if name < 0:
                         complete = False
                     else:
@@ -320,7 +305,7 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
     """
     slots = layout.word.shape[0]
     words = store.rows.shape[1]
-    listed = ctl[LISTED] != 0
+    listed = ctl[codes.LISTED] != 0
     roots, nodes, seen, child = forest.roots, forest.nodes, forest.seen, forest.child
     leaves, outcome_list, outcome_table = forest.leaves, forest.outcome_list, forest.outcomes
     constants, trees = forest.constants, forest.trees
@@ -332,27 +317,31 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
     taken, enabled, hashes, sources, vias = work.taken, work.enabled, work.hashes, work.source, work.via
     requests, request_after = work.requests, work.request_after
     most_requests = requests.shape[0]
-    versioned = versions.bearers.shape[0] > 0
-    room = buffer.shape[0] - ctl[WIDEST]
+    slot_first, slot_bearers, bearers, masks = versions.slot_first, versions.slot_bearers, versions.bearers, versions.masks
+    object_first, object_bearers = versions.object_first, versions.object_bearers
+    names, name_masks, name_values, name_requests = versions.names, versions.name_masks, versions.name_values, versions.requests
+    beyond = work.beyond
+    versioned = bearers.shape[0] > 0
+    room = buffer.shape[0] - ctl[codes.WIDEST]
     most_retries = retries.shape[0] - taken.shape[0]
     groups_end = np.int64(groups.shape[0])
-    buffered, retried, stamp = ctl[BUFFERED], ctl[RETRIES], ctl[STAMP]
-    status = DONE
-    i, end = ctl[POS], ctl[END]
+    buffered, retried, stamp = ctl[codes.BUFFERED], ctl[codes.RETRIES], ctl[codes.STAMP]
+    status = codes.DONE
+    i, end = ctl[codes.POS], ctl[codes.END]
     while True:
         if buffered > room or i >= end:
-            ctl[BUFFERED] = buffered
+            ctl[codes.BUFFERED] = buffered
             status = flush(store, work, ctl)
-            buffered = ctl[BUFFERED]
+            buffered = ctl[codes.BUFFERED]
         if retried > most_retries and not listed:
-            status = FULL if status == DONE else status
-        if status != DONE or i >= end:
+            status = codes.FULL if status == codes.DONE else status
+        if status != codes.DONE or i >= end:
             break
         if listed:
-            state = again[i] >> ACTION_BITS
+            state = again[i] >> codes.ACTION_BITS
         else:
             state = i
-            if flags[state] & VIOLATING and not ctl[EXPAND_ALL]:
+            if flags[state] & codes.VIOLATING and not ctl[codes.EXPAND_ALL]:
                 i += 1
                 continue
         for s in range(slots):
@@ -376,19 +365,19 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
                 break
             while entry < entry_end:
                 if listed:
-                    a = again[i] & ((1 << ACTION_BITS) - 1)
+                    a = again[i] & ((1 << codes.ACTION_BITS) - 1)
                     cell = np.uintp(roots[a])
                 else:
                     a = np.int64(entries[np.uintp(entry), 0])
                     cell = np.uintp(entries[np.uintp(entry), 1])
                 entry += 1
-                code = walk(cell, nodes, seen, child, values, ctl[REQUESTS] < most_requests)
-                if code > LEAF:
+                code = walk(cell, nodes, seen, child, values, ctl[codes.REQUESTS] < most_requests)
+                if code > codes.LEAF:
                     request(requests, request_after, values, ctl, code, state, a, slots)
-                    retries[retried] = state << ACTION_BITS | a
+                    retries[retried] = state << codes.ACTION_BITS | a
                     retried += 1
                     continue
-                leaf = np.uintp(LEAF - code)
+                leaf = np.uintp(codes.LEAF - code)
                 outcomes = leaves[leaf, 1]
                 if outcomes == 0:
                     continue
@@ -411,12 +400,12 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
                         known = True
                         if part >= outcome_table[o, 2]:
                             tree = trees[part]
-                            reached = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[REQUESTS] < most_requests)
-                            if reached > LEAF:
+                            reached = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[codes.REQUESTS] < most_requests)
+                            if reached > codes.LEAF:
                                 request(requests, request_after, values, ctl, reached, state, tree, slots)
                                 complete = known = False
                             else:
-                                source = np.uintp(outcome_list[leaves[LEAF - reached, 0]])
+                                source = np.uintp(outcome_list[leaves[codes.LEAF - reached, 0]])
                         part += 1
                         if known:
                             for c in range(outcome_table[source, 0], outcome_table[source, 1]):
@@ -428,23 +417,41 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
                                     written += 1
                                     values[np.uintp(slots) + slot] = constants[np.uintp(c), 1]
                     if conflict:
-                        ctl[POS], ctl[FAULTY] = state, a
-                        return CONFLICT
+                        ctl[codes.POS], ctl[codes.FAULTY] = state, a
+                        return codes.CONFLICT
                     if complete:
                         for p in range(outcome_table[o, 4], outcome_table[o, 5]):
                             tree = trees[p]
-                            reached = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[REQUESTS] < most_requests)
-                            if reached > LEAF:
+                            reached = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[codes.REQUESTS] < most_requests)
+                            if reached > codes.LEAF:
                                 request(requests, request_after, values, ctl, reached, state, tree, slots)
                                 complete = False
                                 continue
                             which = tree_property[tree]
-                            saw[which] |= 1 << (LEAF - reached)
-                            if reached == LEAF and step_bad[which, 0] < 0:
+                            saw[which] |= 1 << (codes.LEAF - reached)
+                            if reached == codes.LEAF and step_bad[which, 0] < 0:
                                 step_bad[which, 0] = state
-                                step_bad[which, 1] = a << OUTCOME_BITS | k
+                                step_bad[which, 1] = a << codes.OUTCOME_BITS | k
                         if versioned:
-                            written = renumber(versions, values, written_slots, stamps, ctl, slots, written, stamp)
+                            written = renumber(
+                                slot_first,
+                                slot_bearers,
+                                bearers,
+                                masks,
+                                object_first,
+                                object_bearers,
+                                names,
+                                name_masks,
+                                name_values,
+                                name_requests,
+                                values,
+                                written_slots,
+                                stamps,
+                                ctl,
+                                slots,
+                                written,
+                                stamp,
+                            )
                             if written < 0:
                                 written = -1 - written
                                 complete = False
@@ -462,7 +469,7 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
                             h = mix(h, buffer[b, w])
                         hashes[b] = h
                         sources[b] = state
-                        vias[b] = a << OUTCOME_BITS | k
+                        vias[b] = a << codes.OUTCOME_BITS | k
                         buffered += 1
                     else:
                         missing = True
@@ -471,22 +478,22 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
                         values[np.uintp(slots) + slot] = values[slot]
                 if missing:
                     buffered = mark
-                    retries[retried] = state << ACTION_BITS | a
+                    retries[retried] = state << codes.ACTION_BITS | a
                     retried += 1
                     continue
                 enabled[a] = 1
                 taken[a] += buffered - mark
-                state_flags |= ALIVE
+                state_flags |= codes.ALIVE
                 if escapes:
-                    state_flags |= ESCAPING
+                    state_flags |= codes.ESCAPING
                     for k in range(outcomes):
                         reason = outcome_table[outcome_list[begin + k], 6]
                         if reason >= 0:
-                            work.beyond[reason] = 1
+                            beyond[reason] = 1
             group += 1
         flags[state] |= state_flags
         i += 1
-    ctl[POS], ctl[BUFFERED], ctl[RETRIES], ctl[STAMP] = i, buffered, retried, stamp
+    ctl[codes.POS], ctl[codes.BUFFERED], ctl[codes.RETRIES], ctl[codes.STAMP] = i, buffered, retried, stamp
     return status
 
 
@@ -494,7 +501,7 @@ def expand(forest: Any, dispatch: Any, layout: Any, store: Any, work: Any, versi
 def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any, first_bad: Any) -> Any:
     """Asks the state invariants (trees) about the states from POS to END, or about the pairs (state, index in trees) of `again`."""
     slots = layout.word.shape[0]
-    listed = ctl[LISTED] != 0
+    listed = ctl[codes.LISTED] != 0
     roots, nodes, seen, child = forest.roots, forest.nodes, forest.seen, forest.child
     word, shift, mask = layout.word, layout.shift, layout.mask
     rows, flags, values = store.rows, store.flags, work.values
@@ -502,35 +509,35 @@ def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any,
     requests, request_after = work.requests, work.request_after
     most_requests = requests.shape[0]
     most_retries = retries.shape[0] - trees.shape[0]
-    retried = ctl[RETRIES]
-    status = DONE
-    for i in range(ctl[POS], ctl[END]):
-        ctl[POS] = i
+    retried = ctl[codes.RETRIES]
+    status = codes.DONE
+    for i in range(ctl[codes.POS], ctl[codes.END]):
+        ctl[codes.POS] = i
         if retried > most_retries and not listed:
-            status = FULL
+            status = codes.FULL
             break
         state = np.int64(i)
         first, last = 0, trees.shape[0]
         if listed:
-            state = again[i] >> ACTION_BITS
-            first = again[i] & ((1 << ACTION_BITS) - 1)
+            state = again[i] >> codes.ACTION_BITS
+            first = again[i] & ((1 << codes.ACTION_BITS) - 1)
             last = first + 1
         unpack(word, shift, mask, rows, state, values)
         for t in range(first, last):
             tree = trees[t]
-            code = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[REQUESTS] < most_requests)
-            if code > LEAF:
+            code = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[codes.REQUESTS] < most_requests)
+            if code > codes.LEAF:
                 request(requests, request_after, values, ctl, code, state, tree, slots)
-                retries[retried] = state << ACTION_BITS | t
+                retries[retried] = state << codes.ACTION_BITS | t
                 retried += 1
                 continue
             which = tree_property[tree]
-            saw[which] |= 1 << (LEAF - code)
-            if code == LEAF:
-                flags[state] |= VIOLATING
+            saw[which] |= 1 << (codes.LEAF - code)
+            if code == codes.LEAF:
+                flags[state] |= codes.VIOLATING
                 if first_bad[which] < 0 or state < first_bad[which]:
                     first_bad[which] = state
-    ctl[RETRIES] = retried
+    ctl[codes.RETRIES] = retried
     return status
 
 
@@ -545,44 +552,13 @@ def label(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, tree: Any, 
     word, shift, mask, rows, values = layout.word, layout.shift, layout.mask, store.rows, work.values
     requests, request_after = work.requests, work.request_after
     missing = 0
-    for state in range(ctl[POS], ctl[END]):
+    for state in range(ctl[codes.POS], ctl[codes.END]):
         if marks[state] == 3:
-            with_room = ctl[REQUESTS] < requests.shape[0]
+            with_room = ctl[codes.REQUESTS] < requests.shape[0]
             code = walk_row(np.uintp(roots[tree]), nodes, seen, child, word, shift, mask, rows, state, with_room)
-            if code > LEAF:
+            if code > codes.LEAF:
                 request(requests, request_after, values, ctl, code, state, tree, slots)
                 missing += 1
             else:
-                marks[state] = LEAF - code
+                marks[state] = codes.LEAF - code
     return missing
-
-
-@compiled
-def backward(edges: Any, edge_class: Any, count: Any, classes: Any, good: Any, first: Any, order: Any, stack: Any) -> Any:
-    """Marks in `good` all states from which a good one can be reached along edges of the given classes."""
-    states = good.shape[0]
-    for e in range(count):
-        if classes[edge_class[e]]:
-            first[edges[e, 1] + 1] += 1
-    for n in range(states):
-        first[n + 1] += first[n]
-    for e in range(count):
-        if classes[edge_class[e]]:
-            to = edges[e, 1]
-            order[first[to]] = edges[e, 0]  # `first` moves on to the end of its group
-            first[to] += 1
-    top = 0
-    for n in range(states):
-        if good[n]:
-            stack[top] = n
-            top += 1
-    while top > 0:
-        top -= 1
-        n = stack[top]
-        begin = first[n - 1] if n > 0 else 0
-        for j in range(begin, first[n]):
-            before = order[j]
-            if not good[before]:
-                good[before] = 1
-                stack[top] = before
-                top += 1

@@ -18,6 +18,7 @@ from dra_spec.reference.validation import check_claim_status, check_new_claim, d
 
 CLAIM, POD, TEMPLATE = "ResourceClaim", "Pod", "ResourceClaimTemplate"
 GRACE_SECONDS = 30
+ANY_VERSION = "0"  # in a PUT: as if no version were sent
 STAMP = "2026-01-01T00:00:00Z"  # the world has no clock: a deletionTimestamp only says that it is set
 
 
@@ -60,7 +61,8 @@ class ApiServer:
 
     def find(self, kind: str, name: str) -> Object | None:
         """As get, None if absent."""
-        return clone(self._objects.get(kind, {}).get(name))
+        found = self._objects.get(kind, {}).get(name)
+        return None if found is None else clone(found)
 
     def list(self, kind: str) -> list[Object]:
         """All objects of a kind by name."""
@@ -101,12 +103,12 @@ class ApiServer:
         """PUT of the main resource: metadata only, spec must be equal, status is kept. Taking the last finalizer off a deleting object
         removes it. Raises NotFound, Conflict, Invalid."""
         old = self._expect(kind, obj)
-        if obj["spec"] != old["spec"]:
+        if obj.get("spec") != old["spec"]:
             raise Invalid(f"{kind} {name_of(obj)}: spec: field is immutable")
         new = clone(obj)
         new["status"] = clone(old["status"])
         self._keep_system_fields(new, old)
-        finalizers, before = set(new["metadata"].get("finalizers", ())), set(old["metadata"].get("finalizers", ()))
+        finalizers, before = set(new["metadata"].get("finalizers") or ()), set(old["metadata"].get("finalizers", ()))
         if deleting(old) and finalizers - before:
             raise Invalid(f"{kind} {name_of(obj)}: metadata.finalizers: no new finalizers can be added to an object that is being deleted")
         if deleting(old) and not finalizers:
@@ -206,7 +208,7 @@ class ApiServer:
         if obj["metadata"].get("uid", uid_of(old)) != uid_of(old):
             raise Conflict(f"{kind} {name_of(obj)}: the object has been replaced")
         version = obj["metadata"].get("resourceVersion")
-        if version and version != old["metadata"]["resourceVersion"]:
+        if version and version != ANY_VERSION and version != old["metadata"]["resourceVersion"]:
             raise Conflict(f"{kind} {name_of(obj)}: the object has been modified; please apply your changes to the latest version")
         return old
 

@@ -277,8 +277,12 @@ class Kubelet(Stopping):
         return True
 
     def _take_answer(self, pod: str, task: Task, driver: str) -> Any:
-        """K7 and K8: the answer's claims go into the cache, by name and in any order."""
-        wanted = [want for want in task.batch if driver in want.drivers]
+        """K7 and K8: the answer's claims go into the cache, by name and in any order.
+
+        A pod that names one claim twice asks for it twice and gets one result: fewer results than requests is an error (O-DUPREF).
+        """
+        requested = [want for want in task.batch if driver in want.drivers]
+        wanted = list({want.claim: want for want in requested}.values())
         while len(task.stored) < len(wanted):
             steps = [self.step("prepare_failed", pod, needs=lambda: self.answer_is(pod, task, failed=True), driver=driver)]
             steps += [
@@ -306,7 +310,11 @@ class Kubelet(Stopping):
             uid = next(w.uid for w in wanted if w.claim == claim)
             self.store(info, driver, self.call(pod, task).answer.get(uid, {}))
             task.stored.add(claim)
-            turn.took("ok")
+            skipped = len(task.stored) == len(wanted) < len(requested)
+            turn.took("skipped" if skipped else "ok")
+            if skipped:
+                self.end_call(pod, task)
+                return False
         self.end_call(pod, task)
         self.answered(task, driver)
         return True

@@ -18,11 +18,15 @@ NAMESPACE = "default"
 MAX_CONSUMERS = 256
 
 
-def clone(value: Any) -> Any:
-    """A deep copy of JSON data."""
+def clone(obj: Object) -> Object:
+    """A deep copy of a JSON object."""
+    return {key: _clone(item) for key, item in obj.items()}
+
+
+def _clone(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: clone(item) for key, item in value.items()}
-    return [clone(item) for item in value] if isinstance(value, list) else value
+        return {key: _clone(item) for key, item in value.items()}
+    return [_clone(item) for item in value] if isinstance(value, list) else value
 
 
 def pod_object(name: str, entries: Iterable[tuple[str, str, str | None]], node: str | None = None) -> Object:
@@ -133,7 +137,7 @@ def allocation(claim: Object) -> Object | None:
 
 def results(found: Object | None) -> list[Object]:
     """The allocation's results; empty if None."""
-    return list(found["devices"]["results"]) if found else []
+    return list(found.get("devices", {}).get("results") or ()) if found is not None else []
 
 
 def device_id(result: Mapping[str, Any]) -> str:
@@ -148,7 +152,7 @@ def exclusive(found: Object | None) -> set[str]:
 
 def consumers(claim: Object) -> list[Object]:
     """`status.reservedFor`."""
-    return list(claim["status"].get("reservedFor", ()))
+    return list(claim["status"].get("reservedFor") or ())
 
 
 def reserved_for(claim: Object, pod_uid: str) -> bool:
@@ -163,8 +167,8 @@ def consumer(pod: Object) -> Object:
 def conditions(claim: Object) -> set[tuple[str, str]]:
     """(device, type) of each condition in `status.devices` whose status is True."""
     found = set()
-    for entry in claim["status"].get("devices", ()):
-        found |= {(device_id(entry), c["type"]) for c in entry.get("conditions", ()) if c["status"] == "True"}
+    for entry in claim["status"].get("devices") or ():
+        found |= {(device_id(entry), c["type"]) for c in (entry.get("conditions") or ()) if c["status"] == "True"}
     return found
 
 

@@ -60,14 +60,22 @@ def _claim(claim: Object) -> Plain:
         "finalizer": finalizer(claim),
         "allocated": found is not None,
         "devices": sorted(exclusive(found)),
-        "results": [
-            {"request": r["request"], "device": device_id(r), "driver": r["driver"], "admin": bool(r.get("adminAccess"))}
-            for r in results(found)
-        ],
+        "results": [_result(r) for r in results(found)],
         "nodes": None if nodes is None else sorted(nodes),
         "reservedFor": sorted(entry["name"] for entry in consumers(claim)),
         "conditions": [{"device": device, "type": kind} for device, kind in sorted(conditions(claim))],
         "owner": owner[0] if owner else "",
+    }
+
+
+def _result(result: Object) -> Plain:
+    return {
+        "request": result["request"],
+        "device": device_id(result),
+        "driver": result["driver"],
+        "admin": bool(result.get("adminAccess")),
+        "bindingConditions": list(result.get("bindingConditions", ())),
+        "bindingFailureConditions": list(result.get("bindingFailureConditions", ())),
     }
 
 

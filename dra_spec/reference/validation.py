@@ -18,12 +18,17 @@ def check_new_claim(claim: Object) -> None:
         raise Invalid(f"claim {name_of(claim)}: spec.devices.requests: names must be unique")
 
 
+def _key(entry: Object) -> tuple[str, str]:
+    """What identifies an entry of `status.devices`: the device and the share."""
+    return device_id(entry), str(entry.get("shareID") or "")
+
+
 def drop_lost_devices(old: Object, new: Object) -> None:
     """Drops entries of `status.devices` whose device was in the old allocation and is not in the new one; silent, as upstream."""
-    before = {device_id(r) for r in results(allocation(old))}
-    after = {device_id(r) for r in results(allocation(new))}
-    if "devices" in new["status"]:
-        kept = [entry for entry in new["status"]["devices"] if device_id(entry) not in before - after]
+    before = {_key(r) for r in results(allocation(old))}
+    after = {_key(r) for r in results(allocation(new))}
+    if new["status"].get("devices"):
+        kept = [entry for entry in new["status"]["devices"] if _key(entry) not in before - after]
         new["status"]["devices"] = kept
     for field in ("devices", "reservedFor"):
         if not new["status"].get(field):
@@ -68,13 +73,13 @@ def _check_allocation(who: str, old: Object, new: Object) -> None:
 
 
 def _check_devices(who: str, new: Object) -> None:
-    allocated = {device_id(result) for result in results(allocation(new))}
-    keys = [device_id(entry) for entry in new["status"].get("devices", ())]
+    allocated = {_key(result) for result in results(allocation(new))}
+    keys = [_key(entry) for entry in new["status"].get("devices") or ()]
     if len(set(keys)) < len(keys):
         raise Invalid(f"{who}.devices: driver, pool and device must be unique")
-    for entry in new["status"].get("devices", ()):
-        if device_id(entry) not in allocated:
+    for entry in new["status"].get("devices") or ():
+        if _key(entry) not in allocated:
             raise Invalid(f"{who}.devices: {device_id(entry)} is not allocated")
-        types = [condition["type"] for condition in entry.get("conditions", ())]
+        types = [condition["type"] for condition in (entry.get("conditions") or ())]
         if len(types) > MAX_CONDITIONS or len(set(types)) < len(types):
             raise Invalid(f"{who}.devices: {device_id(entry)}: at most {MAX_CONDITIONS} conditions, types unique")

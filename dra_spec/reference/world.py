@@ -137,24 +137,26 @@ class World:
 
         Raises Divergence if the move is not enabled or ends otherwise than asked.
         """
-        move = Move.of(action, params)
-        found = [taker for process in self.processes for other, taker in process.moves().items() if other == move]
+        wanted = str(Move.of(action, params))  # numbers may come as text
+        found = [(move, taker) for process in self.processes for move, taker in process.moves().items() if str(move) == wanted]
         if not found:
-            raise Divergence(str(move), "an enabled step", "not enabled", self._why_not(move))
+            raise Divergence(wanted, "an enabled step", "not enabled", self._why_not(action))
+        move, taker = found[0]
         turn = Turn(move, outcome, self.budgets)
-        found[0](turn)
+        taker(turn)
         for process in self.processes:
             process.settle()
         if outcome and turn.label != outcome:
-            raise Divergence(str(move), outcome, turn.label, "the step was taken and ended otherwise")
+            raise Divergence(wanted, outcome, turn.label, "the step was taken and ended otherwise")
         return turn.label
 
     def snapshot(self) -> dict[str, Any]:
         """The world as invariants see it: plain data in the shape of the CEL schema."""
         return snapshot(self)
 
-    def _why_not(self, move: Move) -> str:
-        others = [str(other) for other in self.enabled() if other.action.partition(".")[0] == move.action.partition(".")[0]]
+    def _why_not(self, action: str) -> str:
+        writer = action.partition(".")[0]
+        others = [str(move) for move in self.enabled() if move.action.partition(".")[0] == writer]
         return "that writer can do " + (", ".join(others) if others else "nothing")
 
 

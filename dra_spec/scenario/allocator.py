@@ -9,9 +9,11 @@ from dra_spec.allocation.errors import DoesNotFit, FatalAllocation, UnsupportedF
 from dra_spec.allocation.inventory import Inventory
 from dra_spec.protocol.instance import Allocate
 from dra_spec.protocol.objects import Allocation, DeviceResult
+from dra_spec.resources.meta import CelSelector
 from dra_spec.resources.problems import ManifestError, Problem
 from dra_spec.scenario.cluster import Cluster
 from dra_spec.scenario.strict import nearest
+from dra_spec.selectors import compile_selector
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -22,19 +24,17 @@ def allocator(found: Cluster) -> tuple[Allocate, list[str], list[str]]:
     The list of what is not encoded grows if a search meets more. Raises `ManifestError` for a request that names a missing class, or a
     selector that does not compile.
     """
-    _check_classes(found)
+    notes: list[str] = []
+    _check(found, notes)
     inventory = Inventory.of(found.loaded.classes, found.loaded.slices, found.loaded.nodes, found.loaded.taint_rules)
     engine = Allocator(inventory)
-    notes: list[str] = []
     answers: dict[tuple[tuple[str, ...], str, frozenset[str]], tuple[Allocation, ...] | Exception] = {}
 
     def answer(claims: tuple[str, ...], node: str, in_use: frozenset[str]) -> tuple[Allocation, ...] | Exception:
         try:
             results = engine.allocate([found.sources[name] for name in claims], node, in_use)
         except UnsupportedFeature as error:
-            text = f"{error.where.place}: {error.feature}" if error.where.place else error.feature
-            if text not in notes:
-                notes.append(text)
+            _note(notes, error)
             return FatalAllocation(str(error))
         except (DoesNotFit, FatalAllocation) as error:
             return error
@@ -78,15 +78,35 @@ def _shown(reasons: Iterable[str]) -> str:
     return different[0] + (f" (and {len(different) - 1} more)" if len(different) > 1 else "")
 
 
-def _check_classes(found: Cluster) -> None:
-    """Each class that a request of the model names must be there."""
+def _check(found: Cluster, notes: list[str]) -> None:
+    """Each class that a request of the model names must be there, and each selector that counts must compile."""
     known = {each.name for each in found.loaded.classes}
+    used = {leaf.device_class_name for source in found.sources.values() for request in source.requests for _, leaf in request.leaves}
     problems = []
     for source in {id(s): s for s in found.sources.values()}.values():
         for request in source.requests:
             for name, leaf in request.leaves:
+                for selector in leaf.selectors:
+                    _compiled(selector, notes)
                 if leaf.device_class_name not in known:
                     text = f"request {name}: there is no DeviceClass {leaf.device_class_name!r}{nearest(leaf.device_class_name, known)}"
                     problems.append(Problem("DRA202", text, request.at if not leaf.at.line else leaf.at, leaf.device_class_name))
     if problems:
         raise ManifestError(problems)
+    for each in found.loaded.classes:
+        for selector in each.spec.selectors if each.name in used else ():
+            _compiled(selector, notes)
+
+
+def _compiled(selector: CelSelector, notes: list[str]) -> None:
+    """Compiles a selector for its errors only. Raises `ManifestError`."""
+    try:
+        compile_selector(selector.expression, selector.at)
+    except UnsupportedFeature as error:
+        _note(notes, error)
+
+
+def _note(notes: list[str], error: UnsupportedFeature) -> None:
+    text = f"{error.where.place}: {error.feature}" if error.where.place else error.feature
+    if text not in notes:
+        notes.append(text)

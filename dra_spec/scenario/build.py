@@ -92,7 +92,8 @@ def _wanted(file: ModelFile, overrides: Overrides, chosen: Chosen) -> Sequence[W
     if overrides.assertions:
         return []
     if chosen.breaks:
-        return [Wanted(name) for name in chosen.breaks]
+        known = [find(name) for name in chosen.breaks]
+        return [Wanted(i.name) for i in known if i.needs <= set(file.writers)] or [Wanted(i.name) for i in known]
     return file.invariants
 
 
@@ -138,8 +139,7 @@ def _expected(file: ModelFile, overrides: Overrides, chosen: Chosen, wanted: Seq
         verdict = file.expected_repaired
         return verdict, {} if verdict == "holds" else {promise.name: promise.expected for promise in wanted if promise.expected}
     if overrides.variants or file.variants:
-        breaks = dict.fromkeys(chosen.breaks, "violated")
-        return ("violated", breaks) if breaks else (None, {})
+        return ("violated" if chosen.breaks and not file.repaired else None), {}
     expectations = {promise.name: promise.expected for promise in wanted if promise.expected is not None}
     if overrides.invariants:
         expectations |= {name: "violated" for name in file.violates if name in overrides.invariants}

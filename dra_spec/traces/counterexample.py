@@ -56,7 +56,9 @@ def make_trace(scenario: Scenario, found: PropertyResult) -> Trace:
     ]
     run = Run(found.trace.states, moves)
     overrides = scenario.overrides
-    reference = ModelRef(scenario.name, dict(overrides.bounds), dict(overrides.budgets), overrides.variants, overrides.repaired)
+    reference = ModelRef(
+        scenario.name, dict(overrides.bounds), dict(overrides.budgets), overrides.variants, overrides.repaired, overrides.assertions
+    )
     return Trace(
         model=reference,
         promise=found.promise,
@@ -81,6 +83,8 @@ def command(scenario: Scenario, promise: str) -> str:
         words += ["--bound", f"{name}={value}"]
     for name, value in overrides.budgets.items():
         words += ["--fault", f"{name}={value}"]
-    if promise not in ("--assert",):
+    for text in overrides.assertions:
+        words += ["--assert", text]
+    if not overrides.assertions:
         words += ["--invariant", promise]
     return shlex.join(words)

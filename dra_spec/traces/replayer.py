@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import attrs
 
+from dra_spec.explorer import Limits, explore
+from dra_spec.explorer.model import AlwaysPossible
 from dra_spec.explorer.semantics import Semantics
 from dra_spec.scenario.modelfile import Overrides
 from dra_spec.scenario.scenario import Scenario
 from dra_spec.scenario.targets import scenarios
 from dra_spec.traces.reference_replay import confirm
-from dra_spec.traces.replay import StepFailed, breaks, follow
+from dra_spec.traces.replay import Run, StepFailed, breaks, follow
 from dra_spec.traces.trace import Trace
+
+_MOST_STATES = 2_000_000  # of the search behind the end of a trace
 
 
 @attrs.frozen
@@ -37,12 +41,23 @@ def replay(trace: Trace) -> Replayed:
         run = follow(trace, semantics)
     except StepFailed as error:
         return Replayed(f"spurious ({error})", error.number)
-    if breaks(trace, semantics, run) is False:
+    if breaks(trace, semantics, run) is False or _possible_again(trace, scenario, run):
         return Replayed(f"spurious ({trace.promise} is not broken at the end)", 0)
     if not _promised(trace, scenario):
         return Replayed(f"spurious (the model does not have the promise {trace.promise!r})", 0)
     verdict = confirm(scenario, trace, run)
     return Replayed(verdict, None if verdict.startswith("confirmed") else 0, "model and reference")
+
+
+def _possible_again(trace: Trace, scenario: Scenario, run: Run) -> bool:
+    """Whether what the trace says is not possible any more at its end is possible: the search is made again from there."""
+    wanted = [p for p in scenario.model.properties if p.promise == trace.promise and isinstance(p, AlwaysPossible)]
+    wanted = [p for p in wanted if not trace.binding or dict(p.binding) == dict(trace.binding)]
+    if not wanted:
+        return False
+    rest = attrs.evolve(scenario.model, properties=wanted, initial=(dict(zip(scenario.model.slots, run.end, strict=True)),))
+    found = explore(rest, Limits(max_states=_MOST_STATES)).property(trace.promise)
+    return found.verdict == "holds" or (found.trace is not None and len(found.trace) > 0)
 
 
 def _promised(trace: Trace, scenario: Scenario) -> bool:
@@ -52,6 +67,13 @@ def _promised(trace: Trace, scenario: Scenario) -> bool:
 def scenario_of(trace: Trace) -> Scenario:
     """The scenario that a trace is a run of. Raises `InputError`."""
     model = trace.model
-    overrides = Overrides(bounds=dict(model.bounds), budgets=dict(model.budgets), variants=model.variants, repaired=model.repaired)
+    overrides = Overrides(
+        bounds=dict(model.bounds),
+        budgets=dict(model.budgets),
+        variants=model.variants,
+        repaired=model.repaired,
+        assertions=model.assertions,
+        invariants=() if model.assertions else (trace.promise,),
+    )
     (scenario,) = scenarios((model.name,), overrides)
     return scenario

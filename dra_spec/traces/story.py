@@ -27,7 +27,7 @@ def story(trace: Trace) -> Text:
     if trace.statement:
         out.append(f"  promise: {trace.statement}\n")
     width = max((len(step.who) for step in trace.steps), default=0)
-    after = [step.believed for step in trace.steps[1:]] + [trace.believed]
+    after = [*(step.believed for step in trace.steps), trace.believed][1:]
     for step, believed in zip(trace.steps, after, strict=True):
         _append(out, step, width)
         for belief in believed:

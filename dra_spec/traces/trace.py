@@ -66,6 +66,7 @@ class ModelRef:
     budgets: Mapping[str, int] = attrs.field(factory=dict)
     variants: tuple[str, ...] = ()
     repaired: bool = False
+    assertions: tuple[str, ...] = ()  # CEL of promises that were given on the command line
 
 
 @attrs.frozen

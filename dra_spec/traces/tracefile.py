@@ -14,7 +14,7 @@ from dra_spec.traces.plain import Plain
 from dra_spec.traces.trace import SCHEMA, Belief, Change, ModelRef, Step, Trace
 
 _TOP = ("schema", "command", "kubernetes", "model", "promise", "statement", "binding", "broken", "steps", "believed")
-_MODEL = ("name", "bounds", "budgets", "variants", "repaired")
+_MODEL = ("name", "bounds", "budgets", "variants", "repaired", "assertions")
 _STEP = ("number", "who", "action", "step", "what", "params", "outcome", "because", "changes", "believed")
 
 
@@ -46,6 +46,8 @@ def as_data(trace: Trace) -> dict[str, Plain]:
         model["variants"] = list(reference.variants)
     if reference.repaired:
         model["repaired"] = True
+    if reference.assertions:
+        model["assertions"] = list(reference.assertions)
     data: dict[str, Plain] = {"schema": SCHEMA, "command": trace.command, "kubernetes": trace.kubernetes, "model": model}
     data |= {"promise": trace.promise, "statement": trace.statement}
     if trace.binding:
@@ -157,6 +159,7 @@ def _model(field: Field) -> ModelRef:
         budgets={str(k.node.value): v.integer() for k, v in fields["budgets"].items()} if "budgets" in fields else {},
         variants=tuple(v.string() for v in fields["variants"].sequence()) if "variants" in fields else (),
         repaired=fields["repaired"].boolean() if "repaired" in fields else False,
+        assertions=tuple(v.string() for v in fields["assertions"].sequence()) if "assertions" in fields else (),
     )
 
 
