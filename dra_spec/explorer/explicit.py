@@ -155,7 +155,7 @@ class ExplicitSearch:
         self.machine.label(index, promise.promise, promise.goal, marks)
         if not self._allow(17 * states + 4 * int(self.machine.ctl[k.EDGES])):
             raise Stopped("memory")
-        self.found[index].was_true = bool(np.any(marks == Truth.TRUE))
+        self.found[index].tested = bool(np.any(marks == Truth.FALSE))  # the goal was ahead somewhere
         good = ((marks != Truth.FALSE) | ((self.machine.store.flags[:states] & k.ESCAPING) != 0)).astype(np.uint8)
         good[self.expanded :] = 1
         kernels_graph.spread_back(*self._edges_back(promise), good, np.zeros(states, np.int64))
@@ -186,7 +186,7 @@ class ExplicitSearch:
             elif isinstance(promise, StepInvariant) and self.machine.work.step_bad[i, 0] >= 0:
                 found.state = int(self.machine.work.step_bad[i, 0])
                 found.step = self._via(int(self.machine.work.step_bad[i, 1]))
-            found.was_true |= bool(self.machine.work.saw[i] >> Truth.TRUE & 1)
+            found.tested |= bool(self.machine.work.saw[i] >> Truth.TRUE & 1)
         return Explored(
             engine="explicit",
             states=states,

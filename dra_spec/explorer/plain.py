@@ -134,7 +134,7 @@ class PlainSearch:
                 self.violating.add(number)
                 if self.found[i].state is None:
                     self.found[i].state = number
-            self.found[i].was_true |= truth == Truth.TRUE
+            self.found[i].tested |= truth == Truth.TRUE
 
     def _judge_step(self, before: int, move: Move, action: int) -> None:
         for i, promise in self._steps:
@@ -145,7 +145,7 @@ class PlainSearch:
             truth = self.semantics.ask(promise.promise, self.states[before], judge)
             if truth == Truth.FALSE and self.found[i].state is None:
                 self.found[i].state, self.found[i].step = before, (action, move.index)
-            self.found[i].was_true |= truth == Truth.TRUE
+            self.found[i].tested |= truth == Truth.TRUE
 
     def _judge_graph(self) -> None:
         for i, promise in enumerate(self.model.properties):
@@ -160,7 +160,7 @@ class PlainSearch:
     def _judge_possible(self, found: Found, promise: AlwaysPossible) -> None:
         """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
         truths = [self._truth(promise.promise, promise.goal, n) for n in range(len(self.states))]
-        found.was_true = Truth.TRUE in truths
+        found.tested = Truth.FALSE in truths  # the goal was ahead somewhere
         allowed = [promise.allowed(action) for action in self.model.actions]
         back: dict[int, list[int]] = {}
         for start, end, action in self.edges:

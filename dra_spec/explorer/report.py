@@ -41,9 +41,7 @@ def assemble(model: Model, explored: Explored, seconds: float) -> Result:
 
 def _judge(semantics: Semantics, explored: Explored, promise: str, stopped: str | None, complete: bool) -> PropertyResult:
     instances = [(i, p) for i, p in enumerate(semantics.model.properties) if p.promise == promise]
-    vacuous = not any(
-        isinstance(p, DeadlockFree) or explored.found[i].was_true or explored.found[i].state is not None for i, p in instances
-    )
+    vacuous = not any(isinstance(p, DeadlockFree) or explored.found[i].tested or explored.found[i].state is not None for i, p in instances)
     shortest: tuple[Trace, int] | None = None
     for i, _ in instances:
         found = explored.found[i]

@@ -63,8 +63,9 @@ class PropertyResult:
     """The answer about one promise (all instances that share its name).
 
     `trace` is a shortest one: to a state that violates it, through a step that violates it, to a stuck state, or (always-possible) to a
-    nearest state from which no goal can be reached. `binding` is that of the violated instance. `vacuous`: no instance was ever
-    true other than trivially. `reason`: why undecided, or what exactly the trace shows.
+    nearest state from which no goal can be reached. `binding` is that of the violated instance. `vacuous`: no instance was ever true
+    other than trivially; of an always-possible promise: its goal held everywhere, so that it was never ahead. `reason`: why undecided,
+    or what exactly the trace shows.
     """
 
     promise: str
@@ -147,7 +148,7 @@ class Found:
 
     state: int | None = None
     step: tuple[int, int] | None = None  # index of the action, of the outcome
-    was_true: bool = False
+    tested: bool = False  # somewhere it said more than "what I speak of is not here"
     note: str = ""
 
 

@@ -589,15 +589,19 @@ def test_vacuous_models_are_named(engine: str) -> None:
     trivial = StateInvariant("trivial", lambda v: Truth.TRIVIAL)
     sometimes = StateInvariant("sometimes", lambda v: Truth.TRUE if v.value(n) == 2 else Truth.TRIVIAL)
     unmet = StepInvariant("unmet", lambda a: a.name == "never", lambda v, w, a, label: Truth.TRUE)
-    result = explore(Model("m", [n], [count, act("never", never)], [trivial, sometimes, unmet]), engine=engine)
+    here = AlwaysPossible("here", lambda v: Truth.TRUE, lambda a: True)
+    ahead = AlwaysPossible("ahead", lambda v: Truth(2 * (v.value(n) == 3)), lambda a: True)
+    model = Model("m", [n], [count, act("never", never)], [trivial, sometimes, unmet, here, ahead])
+    result = explore(model, engine=engine)
     assert result.verdict == "holds"
     assert list(result.warnings) == [
         "action never is never enabled",
         "promise trivial is never true other than trivially",
         "promise unmet is never true other than trivially",
+        "promise here is never true other than trivially",
     ]
     assert [(a.name, a.taken, a.never_enabled) for a in result.actions] == [("count", 3, False), ("never", 0, True)]
-    assert [p.vacuous for p in result.properties] == [True, False, True]
+    assert [p.vacuous for p in result.properties] == [True, False, True, True, False]
 
 
 @both
