@@ -118,16 +118,16 @@ def _action(found: ActionType) -> Entry:
 def counterexamples() -> list[Entry]:
     entries = []
     for name, path in shipped("counterexamples").items():
-        trace = tracefile.load(path)
+        trace, steps = tracefile.head(path)
         details = [
             ("promise", f"{trace.promise}: {trace.statement}"),
             ("model", trace.model.name),
             ("variants", ", ".join(trace.model.variants)),
-            ("steps", str(len(trace.steps))),
+            ("steps", str(steps)),
             ("command", trace.command),
             ("file", str(path)),
         ]
-        entries.append(Entry("counterexample", name, f"{trace.promise} in {trace.model.name}, {len(trace.steps)} steps", _told(details)))
+        entries.append(Entry("counterexample", name, f"{trace.promise} in {trace.model.name}, {steps} steps", _told(details)))
     return entries
 
 

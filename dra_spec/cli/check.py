@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -74,7 +75,7 @@ def _write(report: Report, found: list[Counterexample], folder: Path) -> list[Pa
     variants = report.scenario.overrides.variants
     for example in sorted(found, key=lambda example: not example.trace.steps):
         promise = example.trace.promise
-        name = f"{report.scenario.name}--{promise}".replace("/", "-").strip("-")
+        name = re.sub(r"[^A-Za-z0-9._+-]+", "-", f"{report.scenario.name}--{promise}").strip("-")
         if variants and report.scenario.expected == "violated":
             name = "+".join(variants)  # of several promises that it breaks the first
         path = folder / f"{name}.yaml"

@@ -96,12 +96,13 @@ class TextReport:
         remarks = [f"not encoded: {note}" for note in scenario.not_encoded]
         if result.stopped and not scenario.not_encoded:
             remarks.append(f"stopped: {result.stopped}")
+        open_ = [found.promise for found in result.properties if found.verdict == "undecided"]
+        if open_ and not scenario.not_encoded:
+            remarks.append(f"undecided: {', '.join(open_)}")
         for found in result.properties:
             if found.verdict == "violated" and found.trace is not None:
                 verdicts = [e.verdict for e in item.found if e.trace.promise == found.promise]
                 remarks.append(f"{found.promise}: violated, {len(found.trace)} steps{', ' + verdicts[0] if verdicts else ''}")
-            elif found.verdict == "undecided" and result.verdict != "violated" and not scenario.not_encoded:
-                remarks.append(f"{found.promise}: undecided{', ' + found.reason if found.reason != result.stopped else ''}")
             for assumption in scenario.assumptions.get(found.promise, ()):
                 remarks.append(f"{found.promise} is promised only under {assumption}")
         remarks += [f"trace written: {path}" for path in item.files]

@@ -144,6 +144,10 @@ class Trees:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.forest())
 
+    def width(self, observer: int) -> int:
+        """How many cells in `child` each node of an observer has."""
+        return self._observers[observer].capacity
+
     # learning
 
     def learn(self, number: int, row: Ints, after: Ints | None = None) -> None:

@@ -199,7 +199,10 @@ def _has_failed(call: Call | None) -> bool:
 
 @action("kubelet.store_devices", writer="kubelet", step="K8", source=f"{MANAGER}:prepareResources")
 def store_devices(v: View, sites: Sites, node: str, pod: str, driver: str, claim: str) -> Iterator[Outcome]:
-    """Prepare, phase C: puts the answer for one claim into the cache, found by name; the claims of an answer come in any order."""
+    """Prepare, phase C: puts the answer for one claim into the cache, found by name; the claims of an answer come in any order.
+
+    Fewer results than requests (`skipped`): the attempt ends.
+    """
     site = sites[node]
     me = site.kubelet
     worker = me.workers[pod]
@@ -222,11 +225,13 @@ def store_devices(v: View, sites: Sites, node: str, pod: str, driver: str, claim
     answers = {name: devices for (name, _), devices in zip(call.claims, call.devices, strict=False)}
     mine = frozenset(d for d in entry.devices if d.partition("/")[0] != driver) | answers.get(claim, frozenset())
     stored = task.stored | {claim}
-    ok = v.outcome()
+    last = stored >= set(wanted)
+    short = len(wanted) > len(set(wanted))  # a claim that the pod names twice was asked for twice and answered once (O-DUPREF)
+    ok = v.outcome("skipped" if last and short else "ok")
     ok[me.cache[claim]] = attrs.evolve(entry, devices=mine)
-    if stored >= set(wanted):
+    if last:
         ok[slot] = None
-        ok[worker] = answered_by(task, driver, Do.PREPARED)
+        ok[worker] = IDLE if short else answered_by(task, driver, Do.PREPARED)
     else:
         ok[worker] = attrs.evolve(task, stored=stored)
     yield ok

@@ -97,7 +97,9 @@ def resolve_claim(v: View, s: Scheduler, scheduler: str, pod: str, index: int) -
     elif attempt != Attempt(Step.RESOLVE, pod, index):
         return
     ref = s.refs(pod)[index]
-    if not v.project(s.pod[pod], _resolved, ref) or not _usable(v, s, pod, ref):
+    if starting and not all(v.project(s.pod[pod], _resolved, other) for other in s.refs(pod)):
+        return  # the names of generated claims are those of the pod object that is popped
+    if not _usable(v, s, pod, ref):
         if not starting:
             yield _fail(v, s, pod, "unschedulable")
         return

@@ -280,6 +280,8 @@ class Kubelet(Stopping):
         """K7 and K8: the answer's claims go into the cache, by name and in any order.
 
         A pod that names one claim twice asks for it twice and gets one result: fewer results than requests is an error (O-DUPREF).
+        An answer with an error for one of its claims counts as an error for all: the real loop over the answer stores those that it meets
+        before the error; no step decides by them before the retry replaces them.
         """
         requested = [want for want in task.batch if driver in want.drivers]
         wanted = list({want.claim: want for want in requested}.values())

@@ -152,14 +152,16 @@ class Scheduler(BindingGoroutine):
     # -- the scheduling goroutine
 
     def _waiting(self) -> Iterator[str]:
-        """Pods that may be popped now: pending, in no attempt, and not held back by PreEnqueue because of their first claim."""
+        """Pods that may be popped now: pending, in no attempt, and not held back by PreEnqueue for a missing name or their first claim."""
         if self.goroutine is not None:
             return
         for name in self.mine:
             pod = self.pods.get(name)
             if pod is None or name in self.bindings or deleting(pod) or node_name(pod) is not None:
                 continue
-            if not self._entries[name] or self.usable_claim(Cycle.of(pod), 0) is not None:
+            cycle = Cycle.of(pod)
+            named = all(claim_name(pod, entry) is not None for entry in cycle.entries)
+            if not self._entries[name] or (named and self.usable_claim(cycle, 0) is not None):
                 yield name
 
     def _begin(self, turn: Turn) -> None:
@@ -197,9 +199,8 @@ class Scheduler(BindingGoroutine):
 
     def usable_claim(self, cycle: Cycle, index: int) -> Object | None:
         """The claim of an entry in the assume cache, None if PreEnqueue or PreFilter would reject the pod for it."""
-        pod = self.pods.get(name_of(cycle.pod), {**cycle.pod, "status": {}})
         entry = cycle.entries[index]
-        name = claim_name(pod, entry)
+        name = claim_name(cycle.pod, entry)  # as the pod was when it was popped
         claim = self.cache.get(name) if name is not None else None
         if claim is None or deleting(claim):
             return None

@@ -12,6 +12,7 @@ from dra_spec.protocol.objects import Allocation, DeviceResult
 from dra_spec.resources.meta import CelSelector
 from dra_spec.resources.problems import ManifestError, Problem
 from dra_spec.scenario.cluster import Cluster
+from dra_spec.scenario.encoded import remark
 from dra_spec.scenario.strict import nearest
 from dra_spec.selectors import compile_selector
 
@@ -49,12 +50,22 @@ def allocator(found: Cluster) -> tuple[Allocate, list[str], list[str]]:
             raise result
         return result
 
-    return allocate, notes, _tried(found, allocate, notes)
+    return allocate, notes, [*_empty_classes(found, engine), *_tried(found, allocate, notes)]
 
 
 def _allocation(result: ClaimResult) -> Allocation:
     devices = tuple(DeviceResult(r.request, r.name, r.admin, r.binding_conditions, r.binding_failure_conditions) for r in result.results)
     return Allocation(devices, result.nodes)
+
+
+def _empty_classes(found: Cluster, engine: Allocator) -> list[str]:
+    """Warnings about classes that the model's requests name and that no device matches."""
+    empty = set(engine.classes_without_devices()) & _classes_used(found)
+    return [remark(c.where("metadata.name"), f"no device matches the class {c.name}") for c in found.loaded.classes if c.name in empty]
+
+
+def _classes_used(found: Cluster) -> set[str]:
+    return {leaf.device_class_name for source in found.sources.values() for request in source.requests for _, leaf in request.leaves}
 
 
 def _tried(found: Cluster, allocate: Allocate, notes: list[str]) -> list[str]:
@@ -81,7 +92,7 @@ def _shown(reasons: Iterable[str]) -> str:
 def _check(found: Cluster, notes: list[str]) -> None:
     """Each class that a request of the model names must be there, and each selector that counts must compile."""
     known = {each.name for each in found.loaded.classes}
-    used = {leaf.device_class_name for source in found.sources.values() for request in source.requests for _, leaf in request.leaves}
+    used = _classes_used(found)
     problems = []
     for source in {id(s): s for s in found.sources.values()}.values():
         for request in source.requests:

@@ -76,7 +76,7 @@ def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Sc
         invariants={invariant.name: invariant for invariant in invariants},
         expected=expected,
         expectations=expectations,
-        assumptions=_assumptions(wanted, invariants, instance),
+        assumptions=_open_windows(invariants, instance),
         variants=tuple(variant.name for variant in chosen.variants),
         unsupported=unsupported,
         notes=[*found.notes, *_initial_notes(found)],
@@ -125,9 +125,8 @@ def _find(promise: Wanted) -> Invariant:
     return invariant
 
 
-def _assumptions(wanted: Sequence[Wanted], invariants: Sequence[Invariant], instance: Instance) -> dict[str, Sequence[str]]:
+def _open_windows(invariants: Sequence[Invariant], instance: Instance) -> dict[str, Sequence[str]]:
     """Per promise: the accepted windows that this model leaves open, so that a violation may be an accepted one."""
-    del wanted
     return {i.name: [f"{name}: {i.assumptions[name]}" for name in unmet_assumptions(i, instance)] for i in invariants}
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import attrs
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 MAX_BYTES = 20_000_000  # a trace of some thousand steps has less
@@ -185,11 +184,7 @@ def parse(text: str, file: str) -> Field:
     """The only document of a YAML text. Anchors are refused: nothing here needs them, and they can blow up a small file."""
     if not text.strip():
         raise InputError("the file is empty", Place(file))
-    loader = YAML(typ="safe", pure=True)
     try:
-        for event in loader.parse(text):
-            if isinstance(event, AliasEvent):
-                raise InputError("YAML aliases (*name) are not allowed here", Place(file, event.start_mark.line + 1))
         documents = [node for node in YAML(typ="safe", pure=True).compose_all(text) if node is not None]
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -198,4 +193,20 @@ def parse(text: str, file: str) -> Field:
         raise InputError(f"not YAML: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}", Place(file)) from None
     if len(documents) != 1:
         raise InputError(f"expected one YAML document, found {len(documents)}", Place(file))
+    _refuse_aliases(documents[0], file)
     return Field(documents[0], file)
+
+
+def _refuse_aliases(root: Node, file: str) -> None:
+    """An alias is a node that is met twice; composing a document does not unfold them, so this is safe on any input."""
+    seen: set[int] = set()
+    rest = [root]
+    while rest:
+        node = rest.pop()
+        if id(node) in seen:
+            raise InputError("YAML aliases (*name) are not allowed here", Place(file, int(node.start_mark.line) + 1))
+        seen.add(id(node))
+        if isinstance(node, MappingNode):
+            rest += [part for pair in node.value for part in pair]
+        elif isinstance(node, SequenceNode):
+            rest += node.value

@@ -8,6 +8,7 @@ import attrs
 
 from dra_spec.explorer.result import EngineError, PropertyResult
 from dra_spec.explorer.semantics import Move, Semantics
+from dra_spec.scenario.content import shipped
 from dra_spec.scenario.scenario import Report, Scenario
 from dra_spec.traces.explain import explain
 from dra_spec.traces.reference_replay import confirm
@@ -57,7 +58,13 @@ def make_trace(scenario: Scenario, found: PropertyResult) -> Trace:
     run = Run(found.trace.states, moves)
     overrides = scenario.overrides
     reference = ModelRef(
-        scenario.name, dict(overrides.bounds), dict(overrides.budgets), overrides.variants, overrides.repaired, overrides.assertions
+        scenario.name,
+        dict(overrides.bounds),
+        dict(overrides.budgets),
+        overrides.variants,
+        overrides.repaired,
+        overrides.assertions,
+        files(scenario),
     )
     return Trace(
         model=reference,
@@ -72,10 +79,18 @@ def make_trace(scenario: Scenario, found: PropertyResult) -> Trace:
     )
 
 
+def files(scenario: Scenario) -> tuple[str, ...]:
+    """The model file or the manifests of a scenario that does not ship; empty for one that does."""
+    path = scenario.file.path
+    if path is None:
+        return tuple(str(manifest) for manifest in scenario.file.manifests)
+    return () if shipped("models").get(scenario.name) == path else (str(path),)
+
+
 def command(scenario: Scenario, promise: str) -> str:
     """The command that finds this counterexample again."""
     overrides = scenario.overrides
-    words = ["dra-spec", "check", scenario.name]
+    words = ["dra-spec", "check", *(files(scenario) or [scenario.name])]
     for variant in overrides.variants:
         words += ["--variant", variant]
     words += ["--repaired"] if overrides.repaired else []

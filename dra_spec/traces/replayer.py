@@ -9,6 +9,7 @@ from dra_spec.explorer.model import AlwaysPossible
 from dra_spec.explorer.semantics import Semantics
 from dra_spec.scenario.modelfile import Overrides
 from dra_spec.scenario.scenario import Scenario
+from dra_spec.scenario.strict import InputError
 from dra_spec.scenario.targets import scenarios
 from dra_spec.traces.reference_replay import confirm
 from dra_spec.traces.replay import Run, StepFailed, breaks, follow
@@ -75,5 +76,8 @@ def scenario_of(trace: Trace) -> Scenario:
         assertions=model.assertions,
         invariants=() if model.assertions else (trace.promise,),
     )
-    (scenario,) = scenarios((model.name,), overrides)
-    return scenario
+    found = scenarios(model.files or (model.name,), overrides)
+    for scenario in found:
+        if scenario.name == model.name or len(found) == 1:
+            return scenario
+    raise InputError(f"the files {', '.join(model.files)} make no model called {model.name!r}")

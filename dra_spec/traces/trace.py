@@ -67,6 +67,7 @@ class ModelRef:
     variants: tuple[str, ...] = ()
     repaired: bool = False
     assertions: tuple[str, ...] = ()  # CEL of promises that were given on the command line
+    files: tuple[str, ...] = ()  # the model file, or the manifests, of a model that does not ship
 
 
 @attrs.frozen

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from dra_spec.scenario.strict import Field, parse, read_text
+from dra_spec.scenario.strict import Field, InputError, Place, parse, read_text
 from dra_spec.traces.plain import Plain
 from dra_spec.traces.trace import SCHEMA, Belief, Change, ModelRef, Step, Trace
 
+_PLAIN = re.compile(r"[A-Za-z0-9_./@+][A-Za-z0-9_./@+ -]*(?<! )")
 _TOP = ("schema", "command", "kubernetes", "model", "promise", "statement", "binding", "broken", "steps", "believed")
-_MODEL = ("name", "bounds", "budgets", "variants", "repaired", "assertions")
+_MODEL = ("name", "bounds", "budgets", "variants", "repaired", "assertions", "files")
 _STEP = ("number", "who", "action", "step", "what", "params", "outcome", "because", "changes", "believed")
 
 
@@ -29,9 +32,12 @@ def dumps(trace: Trace) -> str:
 
 
 def save(trace: Trace, path: Path) -> None:
-    """Writes a trace file; its folder is made if it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(dumps(trace), encoding="utf-8")
+    """Writes a trace file; its folder is made if it is missing. Raises `InputError` if it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dumps(trace), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", Place(str(path))) from None
 
 
 def as_data(trace: Trace) -> dict[str, Plain]:
@@ -48,6 +54,8 @@ def as_data(trace: Trace) -> dict[str, Plain]:
         model["repaired"] = True
     if reference.assertions:
         model["assertions"] = list(reference.assertions)
+    if reference.files:
+        model["files"] = list(reference.files)
     data: dict[str, Plain] = {"schema": SCHEMA, "command": trace.command, "kubernetes": trace.kubernetes, "model": model}
     data |= {"promise": trace.promise, "statement": trace.statement}
     if trace.binding:
@@ -102,8 +110,10 @@ def _step_node(step: Any) -> CommentedMap:
 
 
 def _flow(value: Any) -> Any:
+    if isinstance(value, str):
+        return _text_node(value)
     if isinstance(value, dict):
-        mapping = CommentedMap({name: _flow(item) for name, item in value.items()})
+        mapping = CommentedMap({_text_node(name): _flow(item) for name, item in value.items()})
         mapping.fa.set_flow_style()
         return mapping
     if isinstance(value, list):
@@ -113,9 +123,23 @@ def _flow(value: Any) -> Any:
     return value
 
 
+def _text_node(text: str) -> str:
+    """Text as it is where it is plain, else in double quotes: YAML's own rules for unquoted text inside of brackets are a trap."""
+    return text if _PLAIN.fullmatch(text) else DoubleQuotedScalarString(text)
+
+
 def load(path: Path) -> Trace:
     """Reads a trace file. Raises `InputError`, located."""
     return loads(read_text(path), str(path))
+
+
+def head(path: Path) -> tuple[Trace, int]:
+    """What a trace file says before its steps, and how many there are: much quicker than `load`. Raises `InputError`."""
+    text = read_text(path)
+    above, mark, below = text.partition("\nsteps:")
+    if not mark:
+        return load(path), 0
+    return loads(f"{above}\nsteps: []\n", str(path)), len(re.findall(r"^  - number: ", below, re.MULTILINE))
 
 
 def loads(text: str, file: str) -> Trace:
@@ -160,6 +184,7 @@ def _model(field: Field) -> ModelRef:
         variants=tuple(v.string() for v in fields["variants"].sequence()) if "variants" in fields else (),
         repaired=fields["repaired"].boolean() if "repaired" in fields else False,
         assertions=tuple(v.string() for v in fields["assertions"].sequence()) if "assertions" in fields else (),
+        files=tuple(v.string() for v in fields["files"].sequence()) if "files" in fields else (),
     )
 
 

@@ -26,7 +26,7 @@ def test_json_lists_names_and_summaries(run: Run) -> None:
 
 def test_everything_listed_can_be_described(run: Run) -> None:
     for kind, entries in CATALOGUE.items():
-        for entry in entries()[:3]:
+        for entry in entries()[:1]:
             result = run("describe", entry.name)
             assert result.exit_code == 0
             assert f"{kind.removesuffix('s')} {entry.name}" in result.stdout

@@ -31,6 +31,8 @@ def test_a_written_trace_is_confirmed(run: Run, trace: Path) -> None:
 def test_json_and_story(run: Run, trace: Path) -> None:
     (found,) = json.loads(run("replay", trace, "-o", "json").stdout)["traces"]
     assert found == {"file": str(trace), "verdict": "confirmed", "confirmed": True, "step": None, "on": "model and reference"}
+    (told,) = json.loads(run("replay", trace, "--story", "-o", "json").stdout)["traces"]
+    assert len(told["trace"]["steps"]) == 25
     assert "Unreserve counts down the entry in flight" in run("replay", "--story", trace).stdout
 
 
@@ -52,6 +54,16 @@ def test_the_repaired_model_does_not_take_the_trace(run: Run, trace: Path) -> No
 
 def test_the_command_in_the_trace_finds_it_again(trace: Path) -> None:
     assert "command: dra-spec check h1 --invariant no-double-allocation" in trace.read_text()
+
+
+def test_a_trace_of_plain_manifests_is_found_and_confirmed_again(run: Run, tmp_path: Path, manifests: Path) -> None:
+    files = [manifests / "one-node-two-devices.yaml", manifests / "two-and-one.yaml"]
+    checked = run("check", *files, "--fault", "api-refused=1", "--invariant", "no-double-allocation", "--trace-dir", tmp_path)
+    assert checked.exit_code == 1, checked.output
+    (path,) = tmp_path.glob("*.yaml")
+    result = run("replay", path)
+    assert result.exit_code == 0, result.output
+    assert "confirmed" in result.stdout
 
 
 def test_shipped_counterexamples_are_confirmed(run: Run) -> None:

@@ -122,6 +122,7 @@ def test_a_class_without_devices_is_a_warning(run: Run, tmp_path: Path, manifest
     result = run("check", lonely, manifests / "one-pod.yaml")
     assert result.exit_code in (0, 1), result.output
     assert "pod p1 fits no node" in result.stdout
+    assert f"{lonely}:5: no device matches the class accelerator" in result.stdout
 
 
 def test_what_is_not_encoded_is_named_with_its_place_and_undecided(run: Run, tmp_path: Path, manifests: Path) -> None:

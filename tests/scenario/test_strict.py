@@ -16,7 +16,7 @@ from dra_spec.scenario.strict import InputError, parse
         ("a: b: c", "f.yaml:1: not YAML"),
         ("{{- if .Values.x }}\na: 1\n", "f.yaml:1: not YAML"),
         ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key 'a' is there twice"),
-        ("a: &x [1]\nb: *x\n", "f.yaml:2: YAML aliases (*name) are not allowed here"),
+        ("a: &x [1]\nb: *x\n", "f.yaml:1: YAML aliases (*name) are not allowed here"),
         ("a: 1\n---\na: 2\n", "f.yaml: expected one YAML document, found 2"),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_deleted_guard_of_the_protocol_is_noticed(name: str, action: str, guar
 
 
 @pytest.mark.parametrize(
-    ("name", "defect"), [("kubelet-restart", "kubelet-late-checkpoint"), ("template-claim", "unreserve-keeps-reservation")]
+    ("name", "defect"), [("kubelet-restart", "kubelet-late-checkpoint"), ("template-claim", "claim-controller-keeps-finished")]
 )
 def test_a_defect_of_the_reference_alone_is_noticed(name: str, defect: str) -> None:
     whole = scenario(name)

@@ -243,6 +243,11 @@ def joined() -> Instance:
     )
 
 
+def named_twice() -> Instance:
+    """A pod that names one claim twice, and one that names it once."""
+    return instance([pod("p1", "c1", "c1"), pod("p2", "c1")], [claim("c1")], [device("d1")], NODE, delete_pod=1)
+
+
 def reused_device() -> Instance:
     """One device, and a pod that is deleted by force while it has it."""
     return instance([pod("p1", "c1"), pod("p2", "c2")], [claim("c1"), claim("c2")], [device("d1")], NODE, force_delete_pod=2, finish_pod=-1)
@@ -348,6 +353,7 @@ CASES: dict[str, Callable[[], Instance]] = {
         binding,
         one_node,
         joined,
+        named_twice,
         reused_device,
         rebooted,
         orphans,
