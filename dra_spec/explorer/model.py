@@ -90,7 +90,12 @@ class Projection:
         return value if not self.name else getattr(value, self.name[1:])
 
     def __str__(self) -> str:
-        return self.name + (f"({', '.join(map(str, self.args))})" if self.fn is not None else "")
+        return self.name + (_arguments(self.args) if self.fn is not None else "")
+
+
+def _arguments(args: tuple[Any, ...]) -> str:
+    """Arguments in words that are the same in each process: a function by its name, not by its address."""
+    return f"({', '.join(getattr(arg, '__qualname__', None) or str(arg) for arg in args)})"
 
 
 WHOLE = Projection()
@@ -166,7 +171,7 @@ class Part:
     args: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.fn.__qualname__}({', '.join(map(str, self.args))})"
+        return self.fn.__qualname__ + _arguments(self.args)
 
 
 class Outcome:

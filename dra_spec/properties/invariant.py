@@ -10,6 +10,7 @@ per: {p: pods}                  # always-possible only: the goal is asked for ea
 without: [fault, user]          # always-possible only: kinds of actions that must not be needed on the way
 needs: [scheduler]              # writers that a model must have
 assumptions: {single-scheduler: ...}   # accepted windows, each with a sentence
+on-request: ...                 # why a model that names no promises leaves this one out
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Invariant:
     without: frozenset[Kind] = DEFAULT_WITHOUT
     needs: frozenset[str] = frozenset()
     assumptions: Mapping[str, str] = attrs.field(factory=dict)
+    on_request: str = ""
 
     @staticmethod
     def adhoc(text: str, name: str = "--assert") -> Invariant:
@@ -73,9 +75,7 @@ class Invariant:
 
 def from_file(path: Path) -> Invariant:
     """Loads an invariant. Raises `InvariantError` with file, line, what was found and what was expected."""
-    document = read(
-        path, required=("name", "statement", "source", "kind", "cel"), optional=("actions", "per", "without", "needs", "assumptions")
-    )
+    document = read(path, required=_REQUIRED, optional=_OPTIONAL)
     name, kind_field = document.text("name"), document.field("kind")
     if name != path.stem:
         document.fail("name", f"is {name}, expected the name of the file, {path.stem}")
@@ -105,11 +105,12 @@ def from_file(path: Path) -> Invariant:
         frozenset(without[name] for name in document.names("without", without)) if document.has("without") else DEFAULT_WITHOUT,
         needs,
         document.known_texts("assumptions") if document.has("assumptions") else {},
+        document.text("on-request") if document.has("on-request") else "",
     )
 
 
 _REQUIRED = ("name", "statement", "source", "kind", "cel")
-_OPTIONAL = ("actions", "per", "without", "needs", "assumptions")
+_OPTIONAL = ("actions", "per", "without", "needs", "assumptions", "on-request")
 _WRITERS = ("scheduler", "claim-controller", "apiserver", "driver-controller", "kubelet", "plugin", "workload")
 
 

@@ -272,7 +272,7 @@ def _node(source: Sources, view: View, name: str) -> dict[str, Callable[[], Any]
         )
     if source.plugins:
         drivers = source.nodes[name].drivers
-        fields["plugins"] = lambda: Named(drivers, None, lambda driver: _plugin(source.plugins[name, driver], view))
+        fields["plugins"] = lambda: Named(drivers, None, lambda driver: _plugin(source, source.plugins[name, driver], view))
     return fields
 
 
@@ -318,7 +318,9 @@ def _record(view: View, slot: Slot[Any], claim: str, devices: Getter) -> dict[st
     }
 
 
-def _plugin(plugin: Plugin, view: View) -> Thing:
+def _plugin(source: Sources, plugin: Plugin, view: View) -> Thing:
+    reachable = [d.name for d in source.instance.devices if d.driver == plugin.driver and d.node in (None, plugin.node.name)]
+
     def recorded(claim: str) -> Thing:
         slot = plugin.records[claim]
         return Lazy("plugin record", {**_record(view, slot, claim, read.held), "state": lambda: view.project(slot, read.completed)})
@@ -331,6 +333,7 @@ def _plugin(plugin: Plugin, view: View) -> Thing:
         {
             "driver": lambda: plugin.driver,
             "running": lambda: view.value(plugin.serving),
+            "inventory": lambda: Names(reachable, lambda d: view.value(plugin.present[d])),
             "checkpoint": lambda: Named(list(plugin.records), lambda c: view.project(plugin.records[c], read.there), recorded),
             "cdi": lambda: Names(plugin.node.claims, lambda c: view.project(plugin.cdi(c), read.there)),
             "prepared": lambda: Named(list(plugin.hardware), lambda c: view.project(plugin.hardware[c], read.there), prepared),

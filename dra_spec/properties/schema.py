@@ -133,6 +133,7 @@ def _node() -> dict[str, Type]:
         {
             "driver": STRING,
             "running": BOOL,
+            "inventory": STRINGS,
             "checkpoint": ListType(plugin_record, "claim"),
             "cdi": STRINGS,
             "prepared": ListType(prepared, "claim"),

@@ -103,11 +103,11 @@ def record_started(v: View, plugins: Plugins, node: str, driver: str, pod: str, 
     another completed claim) and `no-device` (it has vanished): an error for this claim.
     """
     me = plugins[node, driver]
-    yield from lookup(v, me, pod, index, overlap=True)
+    yield from lookup(v, me, pod, index)
 
 
-def lookup(v: View, me: Plugin, pod: str, index: int, *, overlap: bool) -> Iterator[Outcome]:
-    """P6 to P8; `overlap`: whether other claims' devices are looked at."""
+def lookup(v: View, me: Plugin, pod: str, index: int, *, overlap: bool = True, inventory: bool = True) -> Iterator[Outcome]:
+    """P6 to P8; `overlap`: whether other claims' devices are looked at; `inventory`: whether the devices must be there."""
     call = me.handling(v, pod, index, Method.PREPARE, At.LOOKUP)
     if call is None or call.index >= len(call.fetched):
         return
@@ -126,7 +126,7 @@ def lookup(v: View, me: Plugin, pod: str, index: int, *, overlap: bool) -> Itera
     label = "ok"
     if overlap and (foreign or any(v.project(other, _blocks, held.devices) for other in others)):
         label = "overlap"
-    elif not all(device in me.present and v.value(me.present[device]) for device in sorted(held.all)):
+    elif inventory and not _all_present(v, me, held):
         label = "no-device"
     outcome = v.outcome(label)
     if label != "ok":
@@ -145,13 +145,21 @@ def set_up(v: View, plugins: Plugins, node: str, driver: str, pod: str, index: i
 
     A device that has vanished (`no-device`): an error for this claim, the record stays Started.
     """
-    me = plugins[node, driver]
+    yield from set_up_devices(v, plugins[node, driver], pod, index)
+
+
+def _all_present(v: View, me: Plugin, held: Held) -> bool:
+    return all(device in me.present and v.value(me.present[device]) for device in sorted(held.all))
+
+
+def set_up_devices(v: View, me: Plugin, pod: str, index: int, *, inventory: bool = True) -> Iterator[Outcome]:
+    """P9; `inventory`: whether the devices must be there."""
     call = me.handling(v, pod, index, Method.PREPARE, At.HARDWARE)
     if call is None or call.index >= len(call.fetched) or call.claim not in me.hardware:
         return
     name, uid = call.claims[call.index]
     held = call.fetched[call.index]
-    if not all(device in me.present and v.value(me.present[device]) for device in sorted(held.all)):
+    if inventory and not _all_present(v, me, held):
         failed = v.outcome("no-device")
         failed[me.call(pod, index)] = next_claim(call, frozenset(), failed=True)
         yield failed

@@ -110,7 +110,7 @@ def _node(world: World, name: str) -> Plain:
         ]
     if "plugin" in world.instance.writers:
         machine = world.machines[name]
-        found["plugins"] = [_plugin(machine, world.plugins[name, driver]) for driver in machine.drivers]
+        found["plugins"] = [_plugin(world, machine, world.plugins[name, driver]) for driver in machine.drivers]
     return found
 
 
@@ -130,7 +130,8 @@ def _entry(info: ClaimInfo, memory: bool) -> Plain:
     return found | ({"prepared": info.prepared, "unpreparing": info.unpreparing} if memory else {})
 
 
-def _plugin(machine: Machine, plugin: Plugin) -> Plain:
+def _plugin(world: World, machine: Machine, plugin: Plugin) -> Plain:
+    reachable = [d.name for d in world.instance.devices if d.driver == plugin.driver and d.node in (None, machine.name)]
     order = {claim: i for i, claim in enumerate(machine.claims)}
     files = [spec["annotations"]["claim"] for spec in cdi.read_specs(machine.cdi) if spec["kind"] == cdi.kind(plugin.driver)]
     records = sorted(plugin.records().items(), key=lambda item: order[item[1]["name"]])
@@ -138,6 +139,7 @@ def _plugin(machine: Machine, plugin: Plugin) -> Plain:
     return {
         "driver": plugin.driver,
         "running": machine.serving[plugin.driver],
+        "inventory": [device for device in reachable if world.present[device]],
         "checkpoint": [{"claim": r["name"], "uid": uid, "state": r["state"], "devices": sorted(r["devices"])} for uid, r in records],
         "cdi": sorted(files, key=order.__getitem__),
         "prepared": [{"claim": s.name, "uid": uid, "devices": sorted(s.held.devices)} for uid, s in hardware],

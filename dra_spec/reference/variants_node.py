@@ -81,6 +81,11 @@ def _no_overlap(self: Plugin, uid: str, held: Held) -> bool:
     return False
 
 
+def _always_there(self: Plugin, held: Held) -> bool:
+    """The inventory is not looked at."""
+    return True
+
+
 NODE: Registry = {
     "kubelet-checks-holders": {"Kubelet": {"check": _check_holders, "refusal": _compare_drivers}},
     "kubelet-counts-references": {"Kubelet": {"is_holder": _anybody}},
@@ -89,5 +94,6 @@ NODE: Registry = {
     "kubelet-loop-waits": {"Kubelet": {"inactive": _loop_waits}},
     "plugin-keeps-record-at-reboot": {"Plugin": {"kept": _keep_record}},
     "plugin-looks-at-client": {"Plugin": {"cancelled": _client_gone}},
+    "plugin-ignores-inventory": {"Plugin": {"all_present": _always_there}},
     "plugin-no-overlap-check": {"Plugin": {"overlaps": _no_overlap}},
 }

@@ -107,10 +107,10 @@ def _invariants(wanted: Sequence[Wanted], overrides: Overrides, instance: Instan
 
 
 def applicable(invariant: Invariant, instance: Instance) -> bool:
-    """Whether an instance can be judged by an invariant: the writers that it needs take part, its accepted windows are closed."""
-    return (
-        invariant.kind is not Promise.LEADS_TO and not missing_writers(invariant, instance) and not unmet_assumptions(invariant, instance)
-    )
+    """Whether an instance is judged by an invariant unasked: the writers that it needs take part, its accepted windows are closed."""
+    if invariant.kind is Promise.LEADS_TO or invariant.on_request:
+        return False
+    return not missing_writers(invariant, instance) and not unmet_assumptions(invariant, instance)
 
 
 def _find(promise: Wanted) -> Invariant:
@@ -134,10 +134,10 @@ def _expected(file: ModelFile, overrides: Overrides, chosen: Chosen, wanted: Seq
     """The verdict that is expected of the model and of single promises; None if nobody can say."""
     if overrides.bounds or overrides.budgets or overrides.assertions:
         return None, {}
-    if file.repaired and not file.variants:
+    if file.repaired and not overrides.variants:
         verdict = file.expected_repaired
         return verdict, {} if verdict == "holds" else {promise.name: promise.expected for promise in wanted if promise.expected}
-    if overrides.variants or file.variants:
+    if overrides.variants:  # those of the file itself are part of the model
         return ("violated" if chosen.breaks and not file.repaired else None), {}
     expectations = {promise.name: promise.expected for promise in wanted if promise.expected is not None}
     if overrides.invariants:

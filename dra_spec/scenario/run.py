@@ -11,8 +11,11 @@ from dra_spec.scenario.scenario import Report, Scenario
 _MEGABYTE = 1_000_000
 
 
-def run(scenario: Scenario, engine: str = "explicit", progress: Callable[[Progress], None] | None = None) -> Report:
-    """Explores within the limits of the scenario's model file."""
+def run(scenario: Scenario, engine: str = "explicit", progress: Callable[[Progress], None] | None = None, audit: bool = False) -> Report:
+    """Explores within the limits of the scenario's model file.
+
+    `audit`: also audits what was learned; raises `EngineError` if that fails.
+    """
     spec = scenario.file.limits
     if scenario.not_encoded:
         return Report(scenario, _nothing(scenario, engine))
@@ -22,7 +25,7 @@ def run(scenario: Scenario, engine: str = "explicit", progress: Callable[[Progre
         memory=None if spec.memory is None else spec.memory * _MEGABYTE,
         depth=spec.depth,
     )
-    return Report(scenario, explore(scenario.model, limits, engine, progress))
+    return Report(scenario, explore(scenario.model, limits, engine, progress, audit=audit))
 
 
 def _nothing(scenario: Scenario, engine: str) -> Result:

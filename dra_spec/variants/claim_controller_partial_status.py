@@ -28,6 +28,6 @@ VARIANT = Variant(
     kind=VariantKind.DEFECT,
     summary="The pod's status is applied with only the newly found claim names, so that the others are removed",
     source="kubernetes/kubernetes#138407",
-    found_by=("pod-eventually-runs",),
+    found_by=("pod-eventually-scheduled",),
     replaces={apply_pod_status.name: _apply_found},
 )

@@ -20,6 +20,7 @@ from dra_spec.explorer.model import (
     Model,
     Outcome,
     PartView,
+    Projection,
     Property,
     Slot,
     StateInvariant,
@@ -636,3 +637,7 @@ def test_a_trace_that_does_not_run_again_is_no_verdict(engine: str, monkeypatch:
     monkeypatch.setattr(report_module, "rerun", broken)
     with pytest.raises(EngineError, match="ends in another state"):
         explore(Model("m", [n], [count], [below(n, 3)]), engine=engine)
+
+
+def test_functions_among_arguments_are_named_without_an_address() -> None:
+    assert str(Projection("asks", len, (len, 3))) == "asks(len, 3)"

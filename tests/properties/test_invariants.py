@@ -59,6 +59,7 @@ def plugin(**changes: Any) -> World:
     found: World = {
         "driver": "gpu.example.com",
         "running": True,
+        "inventory": [D0],
         "checkpoint": [entry(state="Completed")],
         "cdi": ["c1"],
         "prepared": [entry()],
