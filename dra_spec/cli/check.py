@@ -23,11 +23,22 @@ from dra_spec.traces.counterexample import Counterexample, counterexamples
 @click.command("check", short_help="Explore models, or a model made of manifests, and say which promises break.")
 @click.argument("targets", nargs=-1, metavar="[MODEL|MANIFESTS]...")
 @change_options
-@click.option("--engine", type=click.Choice(["explicit", "plain"]), default="explicit", show_default=True, help="How to search.")
+@click.option(
+    "--engine",
+    type=click.Choice(["explicit", "plain", "symbolic", "auto"]),
+    default="explicit",
+    show_default=True,
+    help="How to search: state by state, the same in plain Python (slow), with decision diagrams, or whatever fits the model.",
+)
+@click.option(
+    "--audit", is_flag=True, help="Afterwards run the model's functions again in other surroundings: they may see only what they read."
+)
 @click.option("--trace-dir", type=click.Path(file_okay=False, path_type=Path), help="Write each counterexample to a file in this folder.")
 @output_option
 @click.pass_context
-def command(ctx: click.Context, /, targets: tuple[str, ...], engine: str, trace_dir: Path | None, output: str, **options: object) -> None:
+def command(
+    ctx: click.Context, /, targets: tuple[str, ...], engine: str, audit: bool, trace_dir: Path | None, output: str, **options: object
+) -> None:
     """Explores bounded models and says which promises hold within the bounds, and which break, by the shortest run that breaks them.
 
     MODEL is the name of a shipped model (see `dra-spec list`) or a model file. MANIFESTS are files or folders with Kubernetes
@@ -44,7 +55,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], engine: str, trace_
     finished: list[Finished] = []
     codes: list[int] = []
     for scenario in todo:
-        item = _check(scenario, engine, trace_dir)
+        item = _check(scenario, engine, audit, trace_dir)
         finished.append(item)
         codes.append(_code(item))
         if printer is not None:
@@ -61,9 +72,13 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], engine: str, trace_
     ctx.exit(code)
 
 
-def _check(scenario: Scenario, engine: str, trace_dir: Path | None) -> Finished:
+def _check(scenario: Scenario, engine: str, audit: bool, trace_dir: Path | None) -> Finished:
     with progress_line(scenario.name) as show:
-        report = run(scenario, engine, show)
+        report = run(scenario, engine, show, audit)
+    if report.result.choice:
+        click.echo(f"{scenario.name}: engine {report.result.engine}: {report.result.choice}", err=True)
+    if report.result.audit:
+        click.echo(f"{scenario.name}: audit passed: {report.result.audit}", err=True)
     found = counterexamples(report)
     files = _write(report, found, trace_dir) if trace_dir is not None else []
     return Finished(report, found, files)

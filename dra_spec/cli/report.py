@@ -79,8 +79,9 @@ class TextReport:
         report, result = item.report, item.report.result
         scenario = report.scenario
         line = Text(f"{scenario.name:<{self._width}}  ")
+        depth = result.depth if result.depth >= 0 else "-"
         line.append(f"{report.verdict:<9}", _COLOURS[report.verdict])
-        line.append(f"  {scenario.expected or '-':<9}  {result.states:>11,}  {result.depth:>5}  {result.seconds:>7.1f}")
+        line.append(f"  {scenario.expected or '-':<9}  {result.states:>11,}  {depth:>5}  {result.seconds:>7.1f}")
         line.append(f"  ({scenario.bounds})", "dim")
         self._console.print(line)
         for text in self._remarks(item):

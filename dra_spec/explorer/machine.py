@@ -12,7 +12,7 @@ from dra_spec.explorer import arrays as k
 from dra_spec.explorer import kernels
 from dra_spec.explorer.intern import Domains, Ints, VersionTable
 from dra_spec.explorer.model import Model, ModelError, StateInvariant, StepInvariant, Truth, View
-from dra_spec.explorer.result import EngineError
+from dra_spec.explorer.result import EngineError, Stopped
 from dra_spec.explorer.rows import Store
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.trees import Trees
@@ -21,13 +21,11 @@ _BUFFER = 1 << 10  # successors that are put into the table together, at least
 _RETRIES = 1 << 17
 _REQUESTS = 1 << 11
 _NAMES = 1 << 12  # first size of the rename table
+__all__ = ["NOT_ASKED", "Call", "Machine", "Stopped"]
+
 NOT_ASKED = 3  # a mark beside the three truths
 
 Call = Callable[[int, int, int], int]  # (begin, end, whether they are places in the list `again`): a status
-
-
-class Stopped(Exception):
-    """The search ends before it is complete; the text is the reason."""
 
 
 class Machine:

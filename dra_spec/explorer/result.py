@@ -18,6 +18,10 @@ class EngineError(Exception):
     """The engine contradicts the plain semantics of the model, or itself. Never a verdict (exit code 4)."""
 
 
+class Stopped(Exception):
+    """A search ends before it is complete; the text is the reason."""
+
+
 @attrs.frozen
 class Limits:
     """Where a search gives up; None means without limit.
@@ -89,11 +93,13 @@ class ActionResult:
 class Result:
     """What a search found.
 
-    `depth`: most steps that a shortest run to a stored state has. `stuck`: expanded states without a successor. `unexpanded`: violating
+    `depth`: most steps that a shortest run to a stored state has; -1 where the engine did not need
+    to know (symbolic, without a trace). `stuck`: expanded states without a successor. `unexpanded`: violating
     states that were not expanded (Limits). `complete`: every reachable state was stored and expanded. `stopped`: the limit that ended
     the search, or which bound of the model was met, else None. `python_calls`: calls of the model's Python code during the search
     (actions, parts, properties, projections). `bytes_per_state`: rows, parents and table together; `memory`: bytes of all arrays of
     the engine. `startup`: seconds of `seconds` before the first state was expanded (loading compiled code).
+    `audit`: what an audit tried, if one was asked for. `choice`: why this engine, if the choice was left to the tool.
     """
 
     engine: str
@@ -112,6 +118,8 @@ class Result:
     unexpanded: int = 0
     memory: int = 0
     startup: float = 0.0
+    audit: str = ""
+    choice: str = ""
 
     def property(self, promise: str) -> PropertyResult:
         """The result of one promise; `KeyError` if the model does not have it."""

@@ -1,0 +1,389 @@
+"""The symbolic engine: sets of states as decision diagrams, reachability as a fixed point over the learned trees.
+
+First by chaining: each action's image is added at once, until nothing changes. That gives the reachable set, its size and the verdicts,
+but no lengths. Where a promise is broken (or a depth is asked for), the set is built a second time in layers, and a shortest trace is
+walked back through them; `report` runs it through the plain semantics before it is shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import attrs
+import numpy as np
+from oxidd.util import DDMemoryError
+
+from dra_spec.explorer.control import Control, expands_all
+from dra_spec.explorer.intern import Domains, Ints, VersionTable
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer.plain import NO_GOAL
+from dra_spec.explorer.result import EngineError, Explored, Found, Stopped
+from dra_spec.explorer.scout import Scout, Walker
+from dra_spec.explorer.semantics import Semantics, State
+from dra_spec.explorer.symbolic_order import slot_order
+from dra_spec.explorer.symbolic_relation import Relation
+from dra_spec.explorer.symbolic_sets import NODE_BYTES, Encoding, Grown, Set
+from dra_spec.explorer.symbolic_steps import SymbolicSteps
+from dra_spec.explorer.symbolic_trees import SymbolicTrees
+from dra_spec.explorer.symbolic_versions import Closing, Renumbering
+from dra_spec.explorer.trees import Trees
+from dra_spec.explorer.values import key
+
+NODES, CACHE = 1 << 26, 1 << 21  # most nodes; entries of the cache of operations
+UNKNOWN_DEPTH = -1
+_INTERVAL = 0.25  # seconds between two counts for the progress line
+
+T = TypeVar("T")
+
+
+@attrs.frozen(eq=False)
+class Broken:
+    """A promise's witnesses: states, and the step out of them that violates it (action, outcome)."""
+
+    property: int
+    states: Set
+    step: tuple[int, int] | None = None
+
+
+class SymbolicSearch:
+    """One search. `run` does it; what was found up to a limit is kept."""
+
+    def __init__(self, model: Model, control: Control) -> None:
+        self.model, self.control = model, control
+        self.semantics = Semantics(model)
+        self.domains = Domains(model)
+        self.trees = Trees(model, self.semantics, self.domains)
+        self.versions = VersionTable(self.domains)
+        self.initial = [self._numbers(state) for state in self.semantics.initial_states()]
+        self.predicates = self._predicates()
+        self.encoding, self.symbolic = self._encode()
+        self.relation = Relation(self.symbolic, self.semantics)
+        self.renumbering = Renumbering(self.versions, self.encoding)
+        self.steps = SymbolicSteps(self.symbolic)
+        self.encoding.on_bit.append(self._narrow)
+        self.found = [Found() for _ in model.properties]
+        self.stopped: str | None = None
+        self.depth = UNKNOWN_DEPTH
+        self._all = expands_all(model, control.limits)
+        self.reached = self.expanded = self.encoding.false
+        self.rings: list[Set] = []
+        self._broken: list[Broken] = []
+        self._traces: list[tuple[State, State, list[tuple[int, int]]]] = []  # first and last state, the steps between
+        self._recorded: dict[int, tuple[int, list[Closing]]] = {}
+        self._counted = time.monotonic()
+        self._peak = 0
+
+    def _numbers(self, state: State) -> Ints:
+        return np.array([self.domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
+
+    def _predicates(self) -> dict[int, int]:
+        made = {}
+        for i, promise in enumerate(self.model.properties):
+            if isinstance(promise, StateInvariant):
+                made[i] = self.trees.add_property(i, promise.promise, promise.fn)
+            elif isinstance(promise, AlwaysPossible):
+                made[i] = self.trees.add_property(i, promise.promise, promise.goal)
+            elif isinstance(promise, DeadlockFree):
+                made[i] = self.trees.add_property(i, promise.promise, promise.final)
+        return made
+
+    def _encode(self) -> tuple[Encoding, SymbolicTrees]:
+        """Looks around first, so that the variables can be put in order."""
+        walker = Walker(self.trees)
+        rows = Scout(walker, self.semantics, self.initial, bool(self.versions.bearers)).run()
+        for i, tree in self.predicates.items():
+            if isinstance(self.model.properties[i], StateInvariant):
+                for row in rows:
+                    walker.reach(tree, row)
+        memory = self.control.limits.memory
+        nodes = NODES if memory is None else max(1 << 16, min(NODES, memory // (2 * NODE_BYTES)))
+        order = slot_order(len(self.domains.slots), walker.groups())
+        encoding = Encoding(self.domains, order, nodes, min(CACHE, nodes))
+        return encoding, SymbolicTrees(self.trees, walker, encoding)
+
+    def _narrow(self, to: Set) -> None:
+        """A slot got another bit: it is 0 in all states so far."""
+        self.reached, self.expanded = self.reached & to, self.expanded & to
+        self.rings = [ring & to for ring in self.rings]
+        self._broken = [attrs.evolve(broken, states=broken.states & to) for broken in self._broken]
+        self._recorded.clear()
+
+    def _retry(self, compute: Callable[[], T]) -> T:
+        """Computes again after a domain has grown."""
+        while True:
+            try:
+                return compute()
+            except Grown:
+                pass
+
+    # the search
+
+    def run(self) -> Explored:
+        """Searches until nothing is left or a limit is met."""
+        startup = self.control.seconds
+        for phase in (self._search, self._judge, self._trace):
+            try:
+                if phase != self._judge or self.stopped is None or self.rings:
+                    phase()
+            except Stopped as stop:
+                self.stopped = self.stopped or str(stop)
+            except DDMemoryError:
+                self.stopped = self.stopped or "memory"
+            except KeyboardInterrupt:
+                self.stopped = "interrupted"
+        return self._explored(startup)
+
+    def _search(self) -> None:
+        if self.control.limits.depth is None and self._chain():
+            return
+        self._layer(lambda: False)
+
+    def _start(self) -> None:
+        self.reached = self.encoding.false
+        for row in self.initial:
+            self.reached |= self.encoding.row(row)
+
+    def _chain(self) -> bool:
+        """The reachable set; False if violating states must not be expanded and there are some."""
+        self._start()
+        done: dict[int, Set] = {}
+        changed = True
+        while changed:
+            if not self._all and self._retry(lambda: self._violating(self.reached)).satisfiable():
+                return False
+            changed = False
+            for action in range(len(self.model.actions)):
+                if done.get(action) == self.reached:
+                    continue
+                self._check()
+                after = self._retry(lambda a=action: self._image(a, self.reached) | self.reached)  # type: ignore[misc]
+                done[action] = self.reached
+                if after != self.reached:
+                    self.reached, changed = after, True
+        self.expanded = self.reached
+        return True
+
+    def _layer(self, enough: Callable[[], bool]) -> None:
+        """The reachable set by layers; `enough` may end it early (the set is known then)."""
+        known = self.reached if self.expanded.satisfiable() else None
+        self._start()
+        self.rings, self.depth = [self.reached], 0
+        expanded = self.encoding.false
+        self.expanded = expanded
+        while True:
+            if enough() and known is not None:
+                self.depth = UNKNOWN_DEPTH
+                break
+            source = self._retry(lambda: self._source(self.rings[-1]))
+            limit = self.control.limits.depth
+            if limit is not None and self.depth >= limit:
+                if source.satisfiable():
+                    raise Stopped("depth")
+                break
+            new = self._next(source)
+            self.expanded |= self._retry(lambda: self._source(self.rings[-1]))
+            if not new.satisfiable():
+                break
+            self.reached |= new
+            self.rings.append(new)
+            self.depth += 1
+        if known is not None:
+            self.reached = self.expanded = known
+
+    def _next(self, source: Set) -> Set:
+        """The next layer."""
+        self.rings.append(self.encoding.false)  # kept there, so that it is narrowed when a domain grows
+        try:
+            for action in range(len(self.model.actions)):
+                self._check()
+                image = self._retry(lambda a=action: self._image(a, self._source(self.rings[-2])))  # type: ignore[misc]
+                self.rings[-1] |= self.reached.imp_strict(image)
+            return self.rings[-1]
+        finally:
+            self.rings.pop()
+
+    def _source(self, states: Set) -> Set:
+        """Those of the states that are expanded."""
+        return states if self._all else self._violating(states).imp_strict(states)
+
+    def _image(self, action: int, states: Set, record: list[Closing] | None = None) -> Set:
+        effects = self.relation.effects(action, states)
+        raw = self.relation.image(effects, states)
+        if not self.renumbering.needed:
+            return raw
+        return self.renumbering.normal(raw, self.renumbering.objects({slot for e in effects for slot in e.slots}), record)
+
+    def _violating(self, states: Set) -> Set:
+        violating = self.encoding.false
+        for i, tree in self.predicates.items():
+            if isinstance(self.model.properties[i], StateInvariant):
+                violating |= self.relation.truth(tree, states, Truth.FALSE)
+        return violating
+
+    def _check(self) -> None:
+        reason = self.control.stop()
+        if reason is not None:
+            raise Stopped(reason)
+        self._peak = max(self._peak, self.encoding.tidy())
+        now = time.monotonic()
+        if now - self._counted >= _INTERVAL:
+            self._counted = now
+            states = self.encoding.count(self.reached)
+            self.control.report(states, 0, max(self.depth, 0), self._peak)
+            if self.control.limits.max_states is not None and states > self.control.limits.max_states:
+                raise Stopped("max-states")
+
+    # what is judged when the set is there
+
+    def _judge(self) -> None:
+        for i, promise in enumerate(self.model.properties):
+            if isinstance(promise, StateInvariant):
+                self._note(i, self._retry(lambda t=self.predicates[i]: self.relation.truth(t, self.reached, Truth.FALSE)))  # type: ignore[misc]
+                self.found[i].tested = self.relation.truth(self.predicates[i], self.reached, Truth.TRUE).satisfiable()
+            elif isinstance(promise, DeadlockFree):
+                self._note(i, self._retry(lambda t=self.predicates[i]: self.relation.truth(t, self._stuck(), Truth.FALSE)))  # type: ignore[misc]
+            elif isinstance(promise, AlwaysPossible):
+                self._judge_possible(i, promise)
+        if any(isinstance(promise, StepInvariant) for promise in self.model.properties):
+            for action in range(len(self.model.actions)):
+                self._check()
+                for judged in self._retry(lambda a=action: list(self.steps.judge(a, self.expanded))):  # type: ignore[misc]
+                    self.found[judged.property].tested |= judged.true
+                    self._note(judged.property, judged.false, (judged.action, judged.outcome))
+
+    def _note(self, index: int, states: Set, step: tuple[int, int] | None = None) -> None:
+        if states.satisfiable():
+            self._broken.append(Broken(index, states, step))
+
+    def _stuck(self) -> Set:
+        stuck = self.expanded
+        for action in range(len(self.model.actions)):
+            if not stuck.satisfiable():
+                break
+            stuck = self.relation.alive(action, stuck).imp_strict(stuck)
+        return stuck
+
+    def _judge_possible(self, index: int, promise: AlwaysPossible) -> None:
+        """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
+        ahead = self._retry(lambda: self.relation.truth(self.predicates[index], self.reached, Truth.FALSE))
+        self.found[index].tested = ahead.satisfiable()
+        bad = ahead & self.expanded
+        allowed = [action for action, act in enumerate(self.model.actions) if promise.allowed(act)]
+        for action in range(len(self.model.actions)):
+            bad = self._retry(lambda a=action: self.relation.escaping(a, self.expanded)[0]).imp_strict(bad)  # type: ignore[misc]
+        changed = True
+        while changed and bad.satisfiable():
+            changed = False
+            for action in allowed:
+                self._check()
+                good = bad.imp_strict(self.reached)
+                less = self._preimage(action, good, self.expanded, keep=True).imp_strict(bad)
+                changed, bad = changed or less != bad, less
+        if bad.satisfiable():
+            self.found[index].note = NO_GOAL
+            self._note(index, bad)
+
+    def _preimage(self, action: int, target: Set, states: Set, keep: bool = False) -> Set:
+        """Those of the states that the action brings into the target. Everything is known about them: they were expanded."""
+        effects = self.relation.effects(action, states)
+        if self.renumbering.needed:
+            record = self._recorded.get(action) if keep else None
+            if record is None or record[0] != self.encoding.epoch:
+                record = self.encoding.epoch, []
+                self._image(action, states, record[1])
+                if keep:
+                    self._recorded[action] = record
+            target = self.renumbering.undo(target, record[1])
+        return self.relation.preimage(effects, target, states)
+
+    # traces
+
+    def _trace(self) -> None:
+        """Shortest traces to what is broken; the layers are made first where there are none."""
+        if not self._broken:
+            return
+        if not self.rings:
+            unmet = {broken.property for broken in self._broken}
+
+            def enough() -> bool:
+                unmet.difference_update([b.property for b in self._broken if (b.states & self.rings[-1]).satisfiable()])
+                return not unmet
+
+            self._layer(enough)
+        for i in dict.fromkeys(broken.property for broken in self._broken):
+            self._witness(i, [broken for broken in self._broken if broken.property == i])
+
+    def _witness(self, index: int, broken: list[Broken]) -> None:
+        for depth, ring in enumerate(self.rings):
+            for one in broken:
+                here = one.states & ring
+                if here.satisfiable():
+                    row = self.encoding.pick(here)
+                    self.found[index].state, self.found[index].step = len(self._traces), one.step
+                    self._traces.append(self._walk_back(row, depth))
+                    return
+        raise EngineError(f"{self.model.properties[index].promise}: a violating state is in no layer")
+
+    def _walk_back(self, row: Ints, depth: int) -> tuple[State, State, list[tuple[int, int]]]:
+        last = after = self.domains.state(row)
+        steps: list[tuple[int, int]] = []
+        for d in range(depth - 1, -1, -1):
+            before, step = self._before(after, d)
+            steps.append(step)
+            after = before
+        return after, last, steps[::-1]
+
+    def _before(self, after: State, depth: int) -> tuple[State, tuple[int, int]]:
+        """A state of a layer that leads to the given one, and by which outcome of which action."""
+        row = self._numbers(after)
+        for action, act in enumerate(self.model.actions):
+            found = self._retry(lambda a=action: self._preimage(a, self.encoding.row(row), self._source(self.rings[depth])))  # type: ignore[misc]
+            if not found.satisfiable():
+                continue
+            state = self.domains.state(self.encoding.pick(found))
+            for number, outcome in enumerate(self.semantics.observe(act, state).outcomes):
+                if outcome.beyond is None and key(self.semantics.apply(act, outcome, state)) == key(after):
+                    return state, (action, number)
+            raise EngineError(
+                f"{act}: the plain semantics does not lead where the decision diagrams do, from\n{self.semantics.describe(state)}"
+            )
+        raise EngineError(f"no action leads to a state of layer {depth + 1}:\n{self.semantics.describe(after)}")
+
+    # what is handed over
+
+    def _explored(self, startup: float) -> Explored:
+        actions = range(len(self.model.actions))
+        reasons: set[int] = set()
+        taken, enabled, stuck, violating = [0] * len(actions), [False] * len(actions), 0, 0
+        if self.expanded.satisfiable():
+            for action in actions:
+                taken[action] = self.relation.taken(action, self.expanded)
+                enabled[action] = self.relation.alive(action, self.expanded).satisfiable()
+                reasons |= self.relation.escaping(action, self.expanded)[1]
+            stuck = self.encoding.count(self._stuck())
+        if not self._all:
+            violating = self.encoding.count(self._retry(lambda: self._violating(self.reached)))
+        states = self.encoding.count(self.reached)
+        self._peak = max(self._peak, self.encoding.memory)
+        return Explored(
+            engine="symbolic",
+            states=states,
+            transitions=sum(taken),
+            depth=self.depth,
+            stuck=stuck,
+            unexpanded=violating,
+            exhausted=self.stopped is None,
+            stopped=self.stopped,
+            beyond=[reason for reason, i in self.trees.reasons.items() if i in reasons],
+            taken=taken,
+            enabled=enabled,
+            found=self.found,
+            python_calls=self.semantics.calls + self.trees.calls,
+            bytes_per_state=self._peak / max(states, 1),
+            memory=self._peak,
+            path=lambda i: (self._traces[i][0], self._traces[i][2]),
+            state=lambda i: self._traces[i][1],
+            startup=startup,
+        )

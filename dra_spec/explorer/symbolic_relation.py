@@ -1,0 +1,224 @@
+"""Transitions over sets of states: what an action makes of a set, and which states of a set it brings into another one.
+
+The relation is partitioned: each leaf of an action's tree with the same assignment is one piece "guard, constants", whose image is
+`exists(written bits, states & guard) & constants`. The parts of an outcome read the state before the action. They are applied one
+after the other in an order in which nobody reads a slot that an earlier one writes, so what a part reads is still what it was before;
+parts for which there is no such order are applied together, as the product of their trees. The outcome's own constants come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dra_spec.explorer import arrays as k
+from dra_spec.explorer.result import EngineError
+from dra_spec.explorer.scout import raise_conflict
+from dra_spec.explorer.semantics import Semantics
+from dra_spec.explorer.symbolic_sets import AND, Encoding, Set
+from dra_spec.explorer.symbolic_trees import Guards, SymbolicTrees, union
+
+Constants = tuple[tuple[int, int], ...]
+
+
+@attrs.frozen(eq=False)
+class Assignment:
+    """For the states of a guard: these slots get these values."""
+
+    guard: Set
+    written: Set  # the variables of the slots
+    values: Set  # their cubes
+    slots: frozenset[int]
+
+
+Stage = Sequence[Assignment]  # guards that exclude each other and cover what comes in
+
+
+@attrs.frozen(eq=False)
+class Effect:
+    """One outcome: where it happens, and the stages by which it is applied."""
+
+    guard: Set
+    stages: Sequence[Stage]
+    slots: frozenset[int]
+
+
+class Relation:
+    """The actions of a model over sets."""
+
+    def __init__(self, trees: SymbolicTrees, semantics: Semantics) -> None:
+        self.trees, self.semantics = trees, semantics
+        self.encoding: Encoding = trees.encoding
+        self._pieces: dict[int, tuple[int, list[tuple[Constants, tuple[int, ...], Set]]]] = {}
+        self._whole: dict[int, tuple[int, int, list[Effect]]] = {}
+        self._staged: dict[tuple[Constants, tuple[int, ...]], tuple[object, list[Stage], frozenset[int], Set]] = {}
+        self._assignments: dict[Constants, tuple[int, Set, Set, frozenset[int]]] = {}
+
+    def effects(self, action: int, states: Set) -> list[Effect]:
+        """What the action does to the states. Learns what is missing; raises `Grown`, and `ModelError` for a slot written twice."""
+        guards = self.trees.cover(action, states)
+        known = self._whole.get(action)
+        if known is not None and known[:2] == (guards.change, self.encoding.epoch):
+            return known[2]
+        made = []
+        with_parts = False
+        for constants, parts, guard in self._pieces_of(action, guards):
+            if parts:
+                with_parts = True
+                here = states & guard
+                if here.satisfiable():
+                    made.append(self._with_parts(action, here, guard, constants, parts))
+            else:
+                stages: list[Stage] = [[self._assignment(self.encoding.true, constants)]]
+                made.append(Effect(guard, stages, frozenset(slot for slot, _ in constants)))
+        if not with_parts:
+            self._whole[action] = guards.change, self.encoding.epoch, made
+        return made
+
+    def _pieces_of(self, action: int, guards: Guards) -> list[tuple[Constants, tuple[int, ...], Set]]:
+        """Outcomes within the bounds with where they happen; equal ones of several leaves are one."""
+        known = self._pieces.get(action)
+        if known is not None and known[0] == guards.change:
+            return known[1]
+        collected: dict[tuple[Constants, tuple[int, ...]], list[Set]] = {}
+        for code, guard in guards.leaves.items():
+            for piece in self.trees.walker.leaf(code):
+                if piece.beyond < 0:
+                    collected.setdefault((piece.constants, piece.parts), []).append(guard)
+        made = [(constants, parts, union(sets, self.encoding)) for (constants, parts), sets in collected.items()]
+        self._pieces[action] = guards.change, made
+        return made
+
+    def _assignment(self, guard: Set, constants: Constants) -> Assignment:
+        known = self._assignments.get(constants)
+        if known is None or known[0] != self.encoding.epoch:
+            slots = tuple(sorted(slot for slot, _ in constants))
+            known = self.encoding.epoch, self.encoding.bits_of(slots), self.encoding.constants(constants), frozenset(slots)
+            self._assignments[constants] = known
+        return Assignment(guard, *known[1:])
+
+    def _with_parts(self, action: int, here: Set, guard: Set, constants: Constants, parts: tuple[int, ...]) -> Effect:
+        changes = tuple(self.trees.cover(part, here).change for part in parts)
+        known = self._staged.get((constants, parts))
+        if known is None or known[0] != (self.encoding.epoch, changes):
+            by_part = {part: self._part(part) for part in parts}
+            stages: list[Stage] = [self._stage(by_part, group) for group in self._in_order(by_part)]
+            stages.append([self._assignment(self.encoding.true, constants)])
+            slots = frozenset(slot for stage in stages for a in stage for slot in a.slots)
+            known = (self.encoding.epoch, changes), stages, slots, self._clash(constants, by_part)
+            self._staged[constants, parts] = known
+        self._refuse(action, here & known[3])
+        return Effect(guard, known[1], known[2])
+
+    def _part(self, part: int) -> list[tuple[Constants, Set]]:
+        collected: dict[Constants, list[Set]] = {}
+        for code, states in self.trees.guards(part).leaves.items():
+            collected.setdefault(self.trees.walker.leaf(code)[0].constants, []).append(states)
+        return [(constants, union(sets, self.encoding)) for constants, sets in collected.items()]
+
+    def _stage(self, by_part: Mapping[int, list[tuple[Constants, Set]]], group: Sequence[int]) -> Stage:
+        """The parts of a group together: all combinations of their leaves."""
+        combined: list[tuple[Constants, Set]] = [((), self.encoding.true)]
+        for part in group:
+            combined = [
+                (constants + more, both)
+                for constants, states in combined
+                for more, where in by_part[part]
+                if (both := states & where).satisfiable()
+            ]
+        clean = [(constants, states) for constants, states in combined if len({slot for slot, _ in constants}) == len(constants)]
+        return [self._assignment(states, constants) for constants, states in clean]  # the others are refused where they occur
+
+    def _in_order(self, by_part: dict[int, list[tuple[Constants, Set]]]) -> list[list[int]]:
+        """Groups of parts, to be applied one after the other: a reader of a slot before its writer."""
+        reads = {part: self.trees.walker.reads(part) for part in by_part}
+        writes = {part: {slot for constants, _ in leaves for slot, _ in constants} for part, leaves in by_part.items()}
+        left, order = list(by_part), []
+        while left:
+            free = next((p for p in left if not any(q != p and writes[p] & reads[q] for q in left)), None)
+            if free is None:
+                order.append(left)
+                break
+            order.append([free])
+            left = [part for part in left if part != free]
+        return order
+
+    def _clash(self, constants: Constants, by_part: Mapping[int, list[tuple[Constants, Set]]]) -> Set:
+        """Where two of them write one slot."""
+        own = frozenset(slot for slot, _ in constants)
+        writers = [(part, frozenset(slot for slot, _ in writes), states) for part, leaves in by_part.items() for writes, states in leaves]
+        clash = self.encoding.false
+        for i, (part, slots, states) in enumerate(writers):
+            if slots & own:
+                clash |= states
+            for other, more, where in writers[:i]:
+                if other != part and slots & more:
+                    clash |= states & where
+        return clash
+
+    def _refuse(self, action: int, clash: Set) -> None:
+        if clash.satisfiable():
+            state = self.trees.trees.domains.state(self.encoding.pick(clash))
+            raise_conflict(self.semantics, action, state)
+            raise EngineError(f"{self.semantics.model.actions[action]}: a slot is written twice, but not in the plain semantics")
+
+    # images
+
+    def image(self, effects: Sequence[Effect], states: Set) -> Set:
+        """The states after, versions as the action wrote them."""
+        reached = []
+        for effect in effects:
+            if len(effect.stages) == 1:
+                only = effect.stages[0][0]
+                reached.append(states.apply_exists(AND, effect.guard, only.written) & only.values)
+                continue
+            here = states & effect.guard
+            if here.satisfiable():
+                for stage in effect.stages:
+                    here = union([here.apply_exists(AND, a.guard, a.written) & a.values for a in stage], self.encoding)
+                reached.append(here)
+        return union(reached, self.encoding)
+
+    def preimage(self, effects: Sequence[Effect], target: Set, states: Set) -> Set:
+        """Those of the states (for which the effects were made) that reach a state of the target, by some outcome."""
+        found = []
+        for effect in effects:
+            wanted = target
+            for stage in reversed(effect.stages):
+                wanted = union([a.guard & wanted.apply_exists(AND, a.values, a.written) for a in stage], self.encoding)
+            found.append(effect.guard & wanted)
+        return union(found, self.encoding) & states
+
+    # where
+
+    def alive(self, action: int, states: Set) -> Set:
+        """Those of the states where the action has an outcome, be it beyond the bounds."""
+        guards = self.trees.cover(action, states)
+        return union([g for code, g in guards.leaves.items() if self.trees.walker.leaf(code)], self.encoding) & states
+
+    def escaping(self, action: int, states: Set) -> tuple[Set, set[int]]:
+        """Those of the states where an outcome is beyond the bounds, and the numbers of the reasons."""
+        guards = self.trees.cover(action, states)
+        where, reasons = self.encoding.false, set()
+        for code, guard in guards.leaves.items():
+            beyond = {piece.beyond for piece in self.trees.walker.leaf(code) if piece.beyond >= 0}
+            if beyond and (here := guard & states).satisfiable():
+                where |= here
+                reasons |= beyond
+        return where, reasons
+
+    def taken(self, action: int, states: Set) -> int:
+        """How many transitions the action makes out of the states."""
+        guards = self.trees.cover(action, states)
+        total = 0
+        for code, guard in guards.leaves.items():
+            outcomes = sum(piece.beyond < 0 for piece in self.trees.walker.leaf(code))
+            if outcomes:
+                total += outcomes * self.encoding.count(guard & states)
+        return total
+
+    def truth(self, tree: int, states: Set, truth: int) -> Set:
+        """Those of the states of which a promise says so."""
+        guards = self.trees.cover(tree, states)
+        return guards.leaves.get(k.LEAF - truth, self.encoding.false) & states
