@@ -176,6 +176,8 @@ def conditional(*ready: str) -> World:
 
 
 WAITING = pod(node="", running=False, phase="Pending")
+SET_UP = step("plugin.set_up", params={"node": "n1", "driver": "gpu.example.com", "pod": "p1", "index": "0"})
+RESERVE = step("claim-controller.reserve_for_pod", params={"pod": "p1"})
 PREPARE = step("kubelet.prepare_send", params={"node": "n1", "pod": "p1"})
 STEPS: dict[str, list[tuple[str, World, World, World, Truth, list[str]]]] = {
     "allocated-while-reserved": [
@@ -268,6 +270,45 @@ STEPS: dict[str, list[tuple[str, World, World, World, Truth, list[str]]]] = {
             step("scheduler.give_back_reservation"),
             Truth.FALSE,
             ["for p = pod p2:", "p.name in c.reservedFor is false"],
+        ),
+    ],
+    "prepare-only-existing-device": [
+        ("there", world(nodes=[node(plugins=[plugin(prepared=[])])]), world(), SET_UP, Truth.TRUE, []),
+        ("set up before, and gone since", world(), world(nodes=[node(plugins=[plugin(inventory=[])])]), SET_UP, Truth.TRIVIAL, []),
+        (
+            "gone",
+            world(nodes=[node(plugins=[plugin(prepared=[])])]),
+            world(nodes=[node(plugins=[plugin(inventory=[D1])])]),
+            SET_UP,
+            Truth.FALSE,
+            ["for e = prepared claim c1:", f'd in p.inventory is false (d = "{D0}", p.inventory = ["{D1}"])'],
+        ),
+        (
+            "another driver's step",
+            world(nodes=[node(plugins=[plugin(prepared=[])])]),
+            world(nodes=[node(plugins=[plugin(inventory=[])])]),
+            step("plugin.set_up", params={"node": "n1", "driver": "nic.example.com", "pod": "p1", "index": "0"}),
+            Truth.TRIVIAL,
+            [],
+        ),
+    ],
+    "finished-pods-stay-released": [
+        ("runs", world(), world(), RESERVE, Truth.TRUE, []),
+        (
+            "finished",
+            world(pods=[pod(phase="Succeeded")]),
+            world(pods=[pod(phase="Succeeded")]),
+            RESERVE,
+            Truth.FALSE,
+            ["for p = pod p1:", 'p.old.phase = "Succeeded"'],
+        ),
+        (
+            "finished, but the write was refused",
+            world(pods=[pod(phase="Succeeded")]),
+            world(pods=[pod(phase="Succeeded")]),
+            {**RESERVE, "outcome": "conflict"},
+            Truth.TRIVIAL,
+            [],
         ),
     ],
 }

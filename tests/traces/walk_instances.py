@@ -253,6 +253,12 @@ def reused_device() -> Instance:
     return instance([pod("p1", "c1"), pod("p2", "c2")], [claim("c1"), claim("c2")], [device("d1")], NODE, force_delete_pod=2, finish_pod=-1)
 
 
+def losing_devices() -> Instance:
+    """Two pods, and devices that may vanish."""
+    pods = [pod("p1", "c1"), pod("p2", "c2")]
+    return instance(pods, [claim("c1"), claim("c2")], [device("d1"), device("d2")], NODE, device_vanishes=1, finish_pod=-1, delete_pod=1)
+
+
 def orphans() -> Instance:
     """Pods that disappear while the kubelet is down."""
     return instance(
@@ -356,6 +362,7 @@ CASES: dict[str, Callable[[], Instance]] = {
         named_twice,
         reused_device,
         rebooted,
+        losing_devices,
         orphans,
         seen_late,
         abandoned,
@@ -378,6 +385,7 @@ VARIANTS: dict[str, Callable[[], Instance]] = {
     "kubelet-forgets-after-first-driver": two_drivers,
     "kubelet-late-checkpoint": one_node,
     "kubelet-loop-waits": one_node,
+    "plugin-ignores-inventory": losing_devices,
     "plugin-keeps-record-at-reboot": rebooted,
     "plugin-looks-at-client": one_node,
     "plugin-no-overlap-check": reused_device,
