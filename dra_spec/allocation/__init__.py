@@ -1,36 +1,47 @@
-"""The structured-parameters allocator in upstream's order (Kubernetes 1.37.2, default feature gates).
+"""The structured-parameters allocator in upstream's order (Kubernetes 1.34 to 1.37, target 1.37.2).
 
 Public API
 ----------
 Inventory.of(classes, slices, nodes, taint_rules=())     what never changes; Inventory.of_loaded(loaded)
+Settings.of(version, gates, defects)                     a Kubernetes release: features, variant of the code, known defects
+AllocatedState(devices, shares, consumed)                what other claims hold; AllocatedState.of_claims(claims)
+Allocator(inventory, settings).allocate(claims, node, in_use) -> tuple[ClaimResult, ...]
+    claims: ClaimSpec in the pod's order; node: Node or name; in_use: an AllocatedState, or a set of driver/pool/device names.
+    Raises DoesNotFit (InvalidPools: an error for this node only), FatalAllocation (the attempt aborts), UnsupportedFeature (undecided).
+    Without settings: 1.37, default gates, for callers that know whole devices only: shared devices are UnsupportedFeature.
+ClaimResult.results -> Result(request, driver, pool, device, admin, share_id, consumed_capacity, ..., .name), .config, .node_selector,
+    .nodes, .allocation (as it is written to the claim's status)
 Allocator.classes_without_devices()                      class names that no device matches, for warnings
-Allocator(inventory).allocate(claims, node, in_use) -> tuple[ClaimResult, ...]
-    claims: ClaimSpec in the pod's order; node: Node or name; in_use: driver/pool/device names held by other claims.
-    Raises DoesNotFit, FatalAllocation, UnsupportedFeature.
-ClaimResult.results -> Result(request, driver, pool, device, admin, binding_conditions, ..., .name), .node_selector, .nodes
-features_used(objects) -> Feature(name, where)           what is used and not encoded: the verdict is undecided
+features_used(objects, settings) -> Feature(name, where) what is used and not encoded: the verdict is undecided
 check_allocation(loaded) -> warnings                     classes without devices, broken pools; raises ManifestError for bad CEL
+variants.VARIANTS                                        upstream's known wrong answers, by name, for Settings.of(defects=...)
+nodeallocatable.claimed_resources(...)                   what allocated devices cost of a node's ordinary resources
 
-Encoded: exact requests (count, All), prioritized lists, admin access, selectors, match and distinct constraints on scalars, capacity
-of ordinary devices, counters, taints and tolerations (rules hold from the start), node selection by slice or device, binding
-conditions, generations and incomplete or invalid pools. Not encoded: consumable capacity, list and derived attributes, compatibility
-groups, optional node operations, extended resources, pod groups, node-allocatable resources.
+Encoded: exact requests (count, All), prioritized lists, admin access, selectors, match and distinct constraints (scalars and lists),
+derived attributes, consumable capacity with policies and shares, counters, compatibility groups, taints and tolerations (rules hold from
+the start), node selection by slice or device, optional node operations, binding conditions, generations, incomplete and invalid pools,
+configuration and node selector of the result. Not encoded: the claim that an extended resource makes, pod groups.
 """
 
 from dra_spec.allocation.allocator import Allocator, ClaimResult, Result
 from dra_spec.allocation.check import check_allocation
-from dra_spec.allocation.errors import DoesNotFit, FatalAllocation, UnsupportedFeature
+from dra_spec.allocation.errors import DoesNotFit, FatalAllocation, InvalidPools, UnsupportedFeature
 from dra_spec.allocation.features import Feature, check_selectors, features_used
 from dra_spec.allocation.inventory import Inventory
+from dra_spec.allocation.settings import Settings
+from dra_spec.allocation.state import AllocatedState
 
 __all__ = [
+    "AllocatedState",
     "Allocator",
     "ClaimResult",
     "DoesNotFit",
     "FatalAllocation",
     "Feature",
+    "InvalidPools",
     "Inventory",
     "Result",
+    "Settings",
     "UnsupportedFeature",
     "check_allocation",
     "check_selectors",

@@ -1,183 +1,126 @@
 """First fit with backtracking, in the order of upstream's allocator.
 
-Source: k8s.io/dynamic-resource-allocation v0.37.2, structured/internal/incubating (Allocate, allocateOne, createNodeSelector), the
-variant that Kubernetes 1.37 picks with default gates.
+Source: k8s.io/dynamic-resource-allocation v0.37.2, structured/internal (the copies stable, incubating and experimental). Kubernetes 1.37
+picks incubating with default gates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 import attrs
 
-from dra_spec.allocation.errors import DoesNotFit, FatalAllocation, UnsupportedFeature
+from dra_spec.allocation.errors import DoesNotFit, FatalAllocation, InvalidPools, UnsupportedFeature
 from dra_spec.allocation.inventory import Inventory, Pool, PoolDevice
-from dra_spec.allocation.nodes import merged, node_matches, only_node, selector_matches
-from dra_spec.allocation.plan import plan
+from dra_spec.allocation.judge import Answers, DeviceJudge
+from dra_spec.allocation.nodes import selector_matches
+from dra_spec.allocation.plan import Leaf, Planner
+from dra_spec.allocation.results import ClaimResult, Result, config_of, node_selector_of, result_of
 from dra_spec.allocation.search import Choice, Search
-from dra_spec.resources.claims import ClaimSpec, ExactRequest
+from dra_spec.allocation.settings import FOR_PROTOCOL, Settings
+from dra_spec.allocation.state import AllocatedState
+from dra_spec.resources.claims import ClaimSpec
 from dra_spec.resources.core import Node
-from dra_spec.resources.meta import CelSelector, NodeSelector, Toleration
+from dra_spec.resources.meta import NodeSelector
 from dra_spec.resources.slices import DeviceClass
-from dra_spec.selectors import Selector, SelectorDevice, SelectorError, SelectorSyntaxError, compile_selector
+
+__all__ = ["Allocator", "ClaimResult", "Result"]
 
 
-@attrs.frozen
-class Result:
-    """One allocated device of a claim."""
-
-    request: str  # main or main/sub
-    driver: str
-    pool: str
-    device: str
-    admin: bool = False
-    binding_conditions: tuple[str, ...] = ()
-    binding_failure_conditions: tuple[str, ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """driver/pool/device."""
-        return f"{self.driver}/{self.pool}/{self.device}"
-
-
-@attrs.frozen
-class ClaimResult:
-    """The allocation of one claim. `node_selector` None: usable on every node; `nodes`: names of the inventory's nodes that the
-    selector accepts, None if it is None."""
-
-    results: tuple[Result, ...]
-    node_selector: NodeSelector | None = None
-    nodes: frozenset[str] | None = None
+def numbered_share_ids() -> Callable[[], str]:
+    """Share IDs that are UUIDs in form and the same in every run; upstream's are random."""
+    numbers: Iterator[int] = itertools.count(1)
+    return lambda: f"{next(numbers):08x}-0000-4000-8000-000000000000"
 
 
 @attrs.frozen(eq=False)
 class Allocator:
-    """Allocates claims on an inventory. Selectors are compiled once and asked once per device."""
+    """Allocates claims on an inventory. Selectors are compiled once and asked once per device.
+
+    Without settings: Kubernetes 1.37 with default gates for a caller that knows whole devices only (see Settings.undecided).
+    """
 
     inventory: Inventory
-    _selectors: dict[str, Selector] = attrs.field(factory=dict, init=False, repr=False)
-    _answers: dict[tuple[str, str], bool | SelectorError] = attrs.field(factory=dict, init=False, repr=False)
+    settings: Settings = FOR_PROTOCOL
+    new_share_id: Callable[[], str] = attrs.field(factory=numbered_share_ids)
+    _answers: Answers = attrs.field(factory=Answers, init=False, repr=False)
+    _meant: dict[NodeSelector, frozenset[str]] = attrs.field(factory=dict, init=False, repr=False)
 
-    def allocate(self, claims: Sequence[ClaimSpec], node: Node | str, in_use: AbstractSet[str] = frozenset()) -> tuple[ClaimResult, ...]:
+    def allocate(
+        self, claims: Sequence[ClaimSpec], node: Node | str, in_use: AbstractSet[str] | AllocatedState = frozenset()
+    ) -> tuple[ClaimResult, ...]:
         """The first allocation of all claims together, one result per claim in the order given.
 
-        `in_use`: devices (driver/pool/device) that other claims hold, admin access apart.
-        Raises DoesNotFit, FatalAllocation (the scheduling attempt aborts) and UnsupportedFeature (undecided).
+        `in_use`: what other claims hold; a set of names (driver/pool/device) if all of them are whole devices.
+        Raises DoesNotFit (InvalidPools if a pool of the node is invalid), FatalAllocation (the scheduling attempt aborts) and
+        UnsupportedFeature (undecided).
         """
         if isinstance(node, str):
             node = self.inventory.node(node)
-        here = node
-
-        def selectable(selectors: tuple[CelSelector, ...], request: ExactRequest, device: PoolDevice) -> bool:
-            return self._selectable(selectors, request, device, here)
-
-        pools = self.inventory.pools(node)
-        plans = [plan(self.inventory, pools, claim, selectable) for claim in claims]
-        choices = Search(pools, plans, in_use, selectable).run()
+        known = in_use if isinstance(in_use, AllocatedState) else None
+        state = known or AllocatedState(in_use if not isinstance(in_use, AllocatedState) else frozenset())
+        if self.settings.stable:
+            state = AllocatedState(state.devices)
+        features = self.settings.features if self.settings.rules.knows_groups else self.settings.features | {"CompatibilityGroups"}
+        pools = self.inventory.pools(node, features, undecided=self.settings.undecided, stable=self.settings.stable)
+        pools = self.settings.pool_order(pools)
+        judge = DeviceJudge(self.settings, node, known, self._answers)
+        planner = Planner(self.inventory, pools, self.settings, judge)
+        plans = [planner.plan(claim) for claim in claims]
+        choices = Search(pools, plans, state, judge).run()
         if choices is None:
-            problems = "; ".join(p.problem for p in pools if p.problem)
-            raise DoesNotFit(f"the claims do not fit on node {node.name}" + (f" ({problems})" if problems else ""))
-        return tuple(self._result([c for c in choices if c.claim == i], node) for i in range(len(claims)))
+            raise _no_fit(node, pools)
+        return tuple(
+            self._result(claim, plan.requests, [c for c in choices if c.claim == i], node)
+            for i, (claim, plan) in enumerate(zip(claims, plans, strict=True))
+        )
 
     def classes_without_devices(self) -> tuple[str, ...]:
         """Classes that no device of any slice matches, in order; a class whose selectors fail on some device is not among them."""
-        empty = []
         views = [
-            PoolDevice(v.name, v.driver, Pool(v.driver, ""), d, s, v)
+            PoolDevice(f"{s.spec.driver}/{s.spec.pool.name}/{d.name}", s.spec.driver, Pool(s.spec.driver, s.spec.pool.name), d, s)
             for s in self.inventory.slices
             for d in s.spec.devices
-            for v in [SelectorDevice.of(s.spec.driver, s.spec.pool.name, d)]
         ]
-        for name, device_class in self.inventory.classes.items():
-            if not any(self._may_match(device_class, view) for view in views):
-                empty.append(name)
-        return tuple(empty)
+        judge = DeviceJudge(self.settings, Node(), None, self._answers)
 
-    def _may_match(self, device_class: DeviceClass, device: PoolDevice) -> bool:
-        try:
-            return all(self._matches(selector, device) for selector in device_class.spec.selectors)
-        except (FatalAllocation, UnsupportedFeature):
-            return True
+        def may_match(device_class: DeviceClass, device: PoolDevice) -> bool:
+            try:
+                return all(judge.matches(selector, device) for selector in device_class.spec.selectors)
+            except (FatalAllocation, UnsupportedFeature):
+                return True
 
-    def _selectable(self, selectors: tuple[CelSelector, ...], request: ExactRequest, device: PoolDevice, node: Node) -> bool:
-        """Class and request selectors, then the device's own node selection, then capacity: the order decides which errors surface."""
-        if device.device.allow_multiple_allocations:
-            raise UnsupportedFeature("devices with allowMultipleAllocations (consumable capacity)", device.device.at)
-        for selector in selectors:
-            if not self._matches(selector, device):
-                return False
-        if device.slice.spec.per_device_node_selection and not node_matches(node, device.device):
-            return False
-        wanted = request.capacity.requests if request.capacity else {}
-        for name, amount in wanted.items():
-            if amount.value < 0:
-                raise FatalAllocation(f"a request asks for a negative amount of {name}: {amount}")
-            found = device.device.capacity.get(name)
-            if found is None or found.value < amount:
-                return False
-        return True
+        return tuple(name for name, c in self.inventory.classes.items() if not any(may_match(c, view) for view in views))
 
-    def _matches(self, selector: CelSelector, device: PoolDevice) -> bool:
-        key = (selector.expression, device.name)
-        if key not in self._answers:
-            if selector.expression not in self._selectors:
-                try:
-                    self._selectors[selector.expression] = compile_selector(selector.expression, selector.at)
-                except SelectorSyntaxError as error:
-                    raise FatalAllocation(str(error)) from None
-            if device.view.ambiguous:
-                raise UnsupportedFeature(
-                    f"a name that is given both with and without its domain ({device.view.ambiguous[0]})", device.device.at
-                )
-            self._answers[key] = self._selectors[selector.expression].matches(device.view)
-        answer = self._answers[key]
-        if isinstance(answer, SelectorError):
-            raise FatalAllocation(str(answer))
-        return answer
+    def _result(self, claim: ClaimSpec, requests: Sequence[Sequence[Leaf]], choices: Sequence[Choice], node: Node) -> ClaimResult:
+        results = tuple(result_of(c, self.settings, self.new_share_id() if c.consumed is not None else "") for c in choices)
+        used = {id(c.leaf) for c in choices}
+        chosen = [next((leaf for leaf in leaves if id(leaf) in used), leaves[0]) for leaves in requests]
+        selector = node_selector_of([c.device for c in choices], node, self.settings)
+        return ClaimResult(results, selector, self._nodes(selector), config_of(claim, chosen, self.settings))
 
-    def _result(self, choices: Sequence[Choice], node: Node) -> ClaimResult:
-        selector = _node_selector([c.device for c in choices], node)
-        nodes = (
-            None
-            if selector is None
-            else frozenset(n for n, o in self.inventory.nodes.items() if selector_matches(selector, o)) | _named(selector)
-        )
-        return ClaimResult(tuple(_one(c) for c in choices), selector, nodes)
+    def _nodes(self, selector: NodeSelector | None) -> frozenset[str] | None:
+        """The nodes that a selector means; those that it names outright need no object."""
+        if selector is None:
+            return None
+        if selector not in self._meant:
+            named = _named(selector)
+            self._meant[selector] = named or frozenset(n for n, o in self.inventory.nodes.items() if selector_matches(selector, o))
+        return self._meant[selector]
 
 
-def _one(choice: Choice) -> Result:
-    device, leaf = choice.device, choice.leaf
-    return Result(
-        request=leaf.name,
-        driver=device.driver,
-        pool=device.pool.name,
-        device=device.device.name,
-        admin=leaf.admin,
-        binding_conditions=device.device.binding_conditions,
-        binding_failure_conditions=device.device.binding_failure_conditions,
-        tolerations=leaf.request.tolerations,
-    )
-
-
-def _node_selector(devices: Sequence[PoolDevice], node: Node) -> NodeSelector | None:
-    """The first node-local device (or one that binds to its node) pins the node; else what the devices' selectors ask for together."""
-    selectors: list[NodeSelector] = []
-    for device in devices:
-        spec = device.slice.spec
-        where = device.device if spec.per_device_node_selection else spec
-        if where.node_name or device.device.binds_to_node:
-            return only_node(where.node_name or node.name)
-        if where.node_selector is not None:
-            if len(where.node_selector.terms) > 1:
-                raise FatalAllocation(f"device {device.name}: its node selector has {len(where.node_selector.terms)} terms, expected one")
-            selectors.append(where.node_selector)
-    return merged(selectors)
+def _no_fit(node: Node, pools: Sequence[Pool]) -> DoesNotFit:
+    problems = "; ".join(p.problem for p in pools if p.problem)
+    text = f"the claims do not fit on node {node.name}" + (f" ({problems})" if problems else "")
+    return InvalidPools(text) if any(p.invalid for p in pools) else DoesNotFit(text)
 
 
 def _named(selector: NodeSelector) -> frozenset[str]:
-    """Nodes that the selector names outright, whether or not the inventory has objects for them."""
-    fields = [r for t in selector.terms for r in t.match_fields if r.operator == "In"]
-    only = fields and not any(t.match_expressions for t in selector.terms)
-    return frozenset(v for r in fields for v in r.values) if only else frozenset()
+    """The nodes of a selector that does nothing but name them, whether or not the inventory has objects for them."""
+    if len(selector.terms) != 1 or selector.terms[0].match_expressions:
+        return frozenset()
+    sets = [frozenset(r.values) for r in selector.terms[0].match_fields if r.operator == "In"]
+    only = sets and len(sets) == len(selector.terms[0].match_fields)
+    return frozenset.intersection(*sets) if only else frozenset()

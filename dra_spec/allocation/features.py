@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from dra_spec.allocation.errors import UnsupportedFeature
+from dra_spec.allocation.settings import FOR_PROTOCOL, Settings
 from dra_spec.resources.claims import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from dra_spec.resources.core import Node, Pod, PodGroup
 from dra_spec.resources.meta import CelSelector
@@ -32,17 +33,18 @@ class Feature:
         return f"{self.where}: {self.name}" if str(self.where) else self.name
 
 
-def features_used(objects: Iterable[ApiObject]) -> tuple[Feature, ...]:
+def features_used(objects: Iterable[ApiObject], settings: Settings = FOR_PROTOCOL) -> tuple[Feature, ...]:
     """All features in use that are not encoded, once per name and object.
 
-    Raises SelectorSyntaxError for a selector that does not compile.
+    `settings`: of the allocator that will be asked. What it decides is not named; by default that is what a model of the protocol can use,
+    so shared devices are named, and fields whose gate is off. Raises SelectorSyntaxError for a selector that does not compile.
     """
     objects = tuple(objects)
     found: dict[tuple[str, int], Feature] = {}
-    lists = _list_attributes(objects)
+    lists = frozenset[str]() if settings.has("ListTypeAttributes") else _list_attributes(objects)
     extended = {o.spec.extended_resource_name for o in objects if isinstance(o, DeviceClass) and o.spec.extended_resource_name}
     for i, o in enumerate(objects):
-        for feature in _of(o, lists, extended):
+        for feature in _of(o, lists, extended, settings):
             found.setdefault((feature.name, i), feature)
     return tuple(found.values())
 
@@ -60,11 +62,11 @@ def check_selectors(objects: Iterable[ApiObject]) -> tuple[SelectorSyntaxError, 
     return tuple(errors)
 
 
-def _of(o: ApiObject, lists: frozenset[str], extended: set[str]) -> Iterator[Feature]:
+def _of(o: ApiObject, lists: frozenset[str], extended: set[str], settings: Settings) -> Iterator[Feature]:
     if isinstance(o, ResourceSlice):
-        yield from _slice(o)
+        yield from _slice(o, settings)
     elif isinstance(o, (ResourceClaim, ResourceClaimTemplate)):
-        yield from _claim(o.spec if isinstance(o, ResourceClaim) else o.spec.spec, lists)
+        yield from _claim(o.spec if isinstance(o, ResourceClaim) else o.spec.spec, lists, settings)
         if isinstance(o, ResourceClaim) and (o.status.allocation or o.status.reserved_for):
             yield Feature("claims that are allocated or reserved from the start", o.where("status"))
     elif isinstance(o, DeviceClass):
@@ -80,17 +82,17 @@ def _of(o: ApiObject, lists: frozenset[str], extended: set[str]) -> Iterator[Fea
         yield Feature("node taints", o.where("spec"))
 
 
-def _slice(o: ResourceSlice) -> Iterator[Feature]:
-    if o.spec.skip_node_operations:
+def _slice(o: ResourceSlice, settings: Settings) -> Iterator[Feature]:
+    if o.spec.skip_node_operations and not settings.has("OptionalNodeOperations"):
         yield Feature("skipNodeOperations (optional node operations)", o.where("spec.skipNodeOperations"))
     for device in o.spec.devices:
-        yield from _device(o, device)
+        yield from _device(o, device, settings)
 
 
-def _device(o: ResourceSlice, device: Device) -> Iterator[Feature]:
-    if device.allow_multiple_allocations:
+def _device(o: ResourceSlice, device: Device, settings: Settings) -> Iterator[Feature]:
+    if device.allow_multiple_allocations and (settings.undecided or not settings.shares):
         yield Feature("devices with allowMultipleAllocations (consumable capacity)", device.at)
-    if any(c.compatibility_groups for c in device.consumes_counters):
+    if any(c.compatibility_groups for c in device.consumes_counters) and not settings.has("CompatibilityGroups"):
         yield Feature("compatibility groups of devices", device.at)
     if device.node_allocatable_resources:
         yield Feature("nodeAllocatableResources of devices", device.at)
@@ -99,10 +101,10 @@ def _device(o: ResourceSlice, device: Device) -> Iterator[Feature]:
         yield Feature(f"a name that is given both with and without its domain ({view.ambiguous[0]})", device.at)
 
 
-def _claim(spec: ClaimSpec, lists: frozenset[str]) -> Iterator[Feature]:
+def _claim(spec: ClaimSpec, lists: frozenset[str], settings: Settings) -> Iterator[Feature]:
     for request in spec.requests:
         for _, leaf in request.leaves:
-            if leaf.derived_attributes:
+            if leaf.derived_attributes and not settings.has("DerivedAttributes"):
                 yield Feature("derived attributes", leaf.at)
             for toleration in leaf.tolerations:
                 if toleration.toleration_seconds is not None:

@@ -9,7 +9,7 @@ import click
 
 from dra_spec.cli.failure import guarded
 
-_COMMANDS = {"check": "check", "replay": "replay", "list": "listing", "describe": "describe"}
+_COMMANDS = {"check": "check", "replay": "replay", "list": "listing", "describe": "describe", "allocate": "allocate", "explain": "explain"}
 
 
 class _Lazy(click.Group):

@@ -69,6 +69,7 @@ class SymbolicSearch:
         self._all = expands_all(model, control.limits)
         self.reached = self.expanded = self.encoding.false
         self.rings: list[Set] = []
+        self._done: dict[int, Set] = {}  # per action: what it was last applied to
         self._broken: list[Broken] = []
         self._traces: list[tuple[State, State, list[tuple[int, int]]]] = []  # first and last state, the steps between
         self._recorded: dict[int, tuple[int, list[Closing]]] = {}
@@ -109,6 +110,7 @@ class SymbolicSearch:
         self.rings = [ring & to for ring in self.rings]
         self._broken = [attrs.evolve(broken, states=broken.states & to) for broken in self._broken]
         self._recorded.clear()
+        self._done.clear()  # the same diagram would mean more states now
 
     def _retry(self, compute: Callable[[], T]) -> T:
         """Computes again after a domain has grown."""
@@ -148,18 +150,18 @@ class SymbolicSearch:
     def _chain(self) -> bool:
         """The reachable set; False if violating states must not be expanded and there are some."""
         self._start()
-        done: dict[int, Set] = {}
+        self._done.clear()
         changed = True
         while changed:
             if not self._all and self._retry(lambda: self._violating(self.reached)).satisfiable():
                 return False
             changed = False
             for action in range(len(self.model.actions)):
-                if done.get(action) == self.reached:
+                if self._done.get(action) == self.reached:
                     continue
                 self._check()
                 after = self._retry(lambda a=action: self._image(a, self.reached) | self.reached)  # type: ignore[misc]
-                done[action] = self.reached
+                self._done[action] = self.reached
                 if after != self.reached:
                     self.reached, changed = after, True
         self.expanded = self.reached
@@ -354,18 +356,20 @@ class SymbolicSearch:
     # what is handed over
 
     def _explored(self, startup: float) -> Explored:
-        actions = range(len(self.model.actions))
-        reasons: set[int] = set()
-        taken, enabled, stuck, violating = [0] * len(actions), [False] * len(actions), 0, 0
-        if self.expanded.satisfiable():
-            for action in actions:
-                taken[action] = self.relation.taken(action, self.expanded)
-                enabled[action] = self.relation.alive(action, self.expanded).satisfiable()
-                reasons |= self.relation.escaping(action, self.expanded)[1]
-            stuck = self.encoding.count(self._stuck())
-        if not self._all:
-            violating = self.encoding.count(self._retry(lambda: self._violating(self.reached)))
-        states = self.encoding.count(self.reached)
+        count = len(self.model.actions)
+        taken, enabled, reasons, stuck, violating, states = [0] * count, [False] * count, set[int](), 0, 0, 0
+        try:
+            states = self.encoding.count(self.reached)
+            if self.expanded.satisfiable():
+                for action in range(count):
+                    taken[action] = self.relation.taken(action, self.expanded)
+                    enabled[action] = self.relation.alive(action, self.expanded).satisfiable()
+                    reasons |= self.relation.escaping(action, self.expanded)[1]
+                stuck = self.encoding.count(self._stuck())
+            if not self._all and (self.rings or self.expanded.satisfiable()):
+                violating = self.encoding.count(self._retry(lambda: self._violating(self.reached)))
+        except DDMemoryError:
+            self.stopped = self.stopped or "memory"  # the figures are those that could be counted
         self._peak = max(self._peak, self.encoding.memory)
         return Explored(
             engine="symbolic",

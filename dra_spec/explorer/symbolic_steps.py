@@ -62,20 +62,10 @@ class SymbolicSteps:
     def _truths(self, tree: int, piece: Piece, states: Set) -> dict[Truth, Set]:
         for part in piece.parts:
             self.trees.cover(part, states)
-        while True:
-            found: dict[Truth, list[Set]] = {truth: [] for truth in Truth}
-            missing = self._evaluate(tree, piece, states, found)
-            if missing is None:
-                return {truth: union(sets, self.encoding) for truth, sets in found.items()}
-            row = self.encoding.pick(missing)
-            after = self.trees.walker.apply(piece, row)
-            if after is None:
-                raise EngineError(f"{self.trees.trees.trees[tree].who}: a slot is written twice")
-            self.trees.learn(tree, row, after)
-
-    def _evaluate(self, tree: int, piece: Piece, states: Set, found: dict[Truth, list[Set]]) -> Set | None:
-        """Fills `found`; returns states that meet a missing path, if there are any."""
         child, roots = self.trees.trees.child, self.trees.trees.roots
+        if k.LEAF < int(child.data[roots.data[tree]]) < 0:
+            self._learn(tree, piece, states)
+        found: dict[Truth, list[Set]] = {truth: [] for truth in Truth}
         todo = [_Place(int(child.data[roots.data[tree]]), states, dict(piece.constants), piece.parts)]
         while todo:
             place = todo.pop()
@@ -83,16 +73,21 @@ class SymbolicSteps:
                 continue
             if place.code <= k.LEAF:
                 found[Truth(k.LEAF - place.code)].append(place.states)
-            elif place.code < 0:
-                return place.states
-            else:
-                ahead = list(self._ahead(place))
-                covered = union([next_place.states for next_place in ahead], self.encoding)
-                missing = covered.imp_strict(place.states)
-                if missing.satisfiable():
-                    return missing
-                todo += ahead
-        return None
+                continue
+            known = [ahead for ahead in self._ahead(place) if ahead.code >= 0 or ahead.code <= k.LEAF]
+            missing = union([ahead.states for ahead in known], self.encoding).imp_strict(place.states)
+            if missing.satisfiable():
+                self._learn(tree, piece, missing)
+                todo.append(attrs.evolve(place, states=missing))
+            todo += known
+        return {truth: union(sets, self.encoding) for truth, sets in found.items()}
+
+    def _learn(self, tree: int, piece: Piece, states: Set) -> None:
+        row = self.encoding.pick(states)
+        after = self.trees.walker.apply(piece, row)
+        if after is None:
+            raise EngineError(f"{self.trees.trees.trees[tree].who}: a slot is written twice")
+        self.trees.trees.learn(tree, row, after)
 
     def _ahead(self, place: _Place) -> Iterator[_Place]:
         position, base, child, _ = (int(n) for n in self.trees.trees.nodes.data[place.code])

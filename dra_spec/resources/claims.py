@@ -39,7 +39,7 @@ class ExactRequest:
     allocation_mode: str = f(string(choices=("ExactCount", "All", "")), default="ExactCount")
     count: int | None = f(integer(None))
     admin_access: bool | None = f(boolean)
-    tolerations: tuple[Toleration, ...] = f(items(toleration), default=())
+    tolerations: tuple[Toleration, ...] = f(items(toleration, high=16), default=())
     capacity: CapacityRequirements | None = f(obj(CapacityRequirements))
     derived_attributes: tuple[DerivedAttribute, ...] = f(items(obj(DerivedAttribute), high=32), default=())
     at: Where = at()

@@ -188,6 +188,7 @@ class NodeStatus:
     LENIENT: ClassVar[bool] = True
 
     allocatable: Mapping[str, Quantity] = f(mapping(quantity), default=attrs.Factory(dict))
+    declared_features: tuple[str, ...] = f(items(string()), default=())
 
 
 @attrs.frozen(kw_only=True)

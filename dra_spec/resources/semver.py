@@ -33,9 +33,24 @@ class SemVer:
             raise ValueError(f"{text[:MAX_TEXT]!r} is not a semantic version: expected MAJOR.MINOR.PATCH, for example '1.2.0'")
         major, minor, patch, pre, build = match.groups()
         numbers = (int(major), int(minor), int(patch))
-        if max(numbers) >= 2**64:
+        if max(*numbers, *(int(p) for p in (pre or "").split(".") if p.isdigit())) >= 2**64:
             raise ValueError(f"{text[:MAX_TEXT]!r} is not a usable version: its numbers must fit in 64 bits")
         return cls(*numbers, tuple(pre.split(".")) if pre else (), build or "")
+
+    @classmethod
+    def parse_normalized(cls, text: str) -> SemVer:
+        """Read also `v1`, `1.2` and `01.02.03`: one leading v and leading zeros go, missing numbers are 0. Raises ValueError.
+
+        Source: k8s.io/apiserver pkg/cel/library, semver with normalisation.
+        """
+        parts = text.removeprefix("v").split(".", 2)
+        if len(parts) < 3 and any(sign in parts[-1] for sign in "+-"):
+            raise ValueError(f"{text[:MAX_TEXT]!r} is not a semantic version: a short one must not carry a pre-release or build part")
+        for index, part in enumerate(parts):
+            if len(part) > 1:
+                rest = part.lstrip("0")
+                parts[index] = rest if rest[:1] in tuple("0123456789") else "0" + rest
+        return cls.parse(".".join([*parts, "0", "0"][:3]))
 
     def _key(self) -> tuple[object, ...]:
         # numeric identifiers sort below alphanumeric ones; a release sorts above its pre-releases

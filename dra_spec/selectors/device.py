@@ -9,6 +9,7 @@ import attrs
 from dra_spec.resources.quantity import Quantity
 from dra_spec.resources.semver import SemVer
 from dra_spec.resources.slices import AttributeValue, Device
+from dra_spec.selectors.runtime import Map
 
 # what an attribute is in CEL
 CelAttribute = int | bool | str | SemVer | tuple[int, ...] | tuple[bool, ...] | tuple[str, ...] | tuple[SemVer, ...]
@@ -25,6 +26,8 @@ class SelectorDevice:
     allow_multiple_allocations: bool = False
     # Both `x` and `driver/x` are set: 1.37 takes one of them at random. The qualified name wins here, as it does from 1.38.
     ambiguous: tuple[str, ...] = ()
+    # the value of `device`: an absent domain is an empty map
+    variables: Map = attrs.field(init=False, repr=False, default=attrs.Factory(lambda self: _variables(self), takes_self=True))
 
     @classmethod
     def of(cls, driver: str, pool: str, device: Device) -> SelectorDevice:
@@ -44,6 +47,21 @@ class SelectorDevice:
             capacity.setdefault(domain, {})[ident] = device.capacity[key].value
         name = f"{driver}/{pool}/{device.name}"
         return cls(name, driver, attributes, capacity, device.allow_multiple_allocations, tuple(ambiguous))
+
+
+def _variables(device: SelectorDevice) -> Map:
+    def domains(found: Mapping[str, Mapping[str, object]]) -> Map:
+        inner = {d: Map({k: list(v) if isinstance(v, tuple) else v for k, v in ids.items()}) for d, ids in found.items()}
+        return Map(inner, default=Map([]))
+
+    return Map(
+        {
+            "driver": device.driver,
+            "attributes": domains(device.attributes),
+            "capacity": domains(device.capacity),
+            "allowMultipleAllocations": device.allow_multiple_allocations,
+        }
+    )
 
 
 def _split(key: str, driver: str) -> tuple[str, str]:

@@ -9,11 +9,15 @@ from dra_spec.resources.problems import NOWHERE, ManifestError, Problem, Where
 
 @attrs.frozen
 class SelectorError:
-    """A selector that failed at run time on a device: a value, because it decides an allocation (the attempt aborts)."""
+    """A selector that failed at run time on a device: a value, because it decides an allocation (the attempt aborts).
+
+    `kind`: the class of the error, for example no-such-key, no-such-overload, cost-limit, result-not-bool.
+    """
 
     message: str
     expression: str = ""
     device: str = ""
+    kind: str = ""
 
     def __str__(self) -> str:
         return f"selector {self.expression!r} on device {self.device}: {self.message}"
@@ -29,16 +33,22 @@ class UnsupportedFeature(Exception):
 
 
 class SelectorSyntaxError(ManifestError):
-    """An expression that does not compile. Its problem has code DRA130; the message shows the line and a caret below the place."""
+    """An expression that does not compile, or that the API refuses. Its problem has code DRA130; the message shows the line and a caret
+    below the place. `kind`: the class of the error, for example syntax, undeclared-reference, no-matching-overload.
+    """
+
+    kind: str = "syntax"
 
 
-def syntax_error(expression: str, where: Where, line: int, column: int, message: str) -> SelectorSyntaxError:
+def syntax_error(expression: str, where: Where, line: int, column: int, message: str, kind: str = "syntax") -> SelectorSyntaxError:
     """`line` and `column` count from 1 inside the expression."""
     lines = expression.splitlines() or [""]
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     shown, caret = text.rstrip(), " " * max(column - 1, 0) + "^"
     place = attrs.evolve(where, line=where.text_line + line - 1, block=False) if where.line else where
     head = f"CEL line {line}, column {column}: {message}"
-    return SelectorSyntaxError(
+    error = SelectorSyntaxError(
         [Problem("DRA130", f"{head}\n  {shown}\n  {caret}", place, shown, "a CEL expression that gives true or false")]
     )
+    error.kind = kind
+    return error

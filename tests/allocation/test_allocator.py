@@ -1,15 +1,11 @@
-"""The allocator's rules, one by one, and the first-fit promise against a brute-force search."""
+"""The allocator's rules, one by one."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from allocation_build import CLASS, DRIVER, allocate, claim, device, exact, node, slice_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dra_spec.allocation import Allocator, DoesNotFit, FatalAllocation, Inventory, UnsupportedFeature
 from dra_spec.resources import (
@@ -70,7 +66,7 @@ def test_pools_with_binding_conditions_come_last() -> None:
 
 
 def test_backtracking_crosses_requests_and_claims() -> None:
-    devices = [device("any", attributes={"big": 1}), device("small", attributes={"big": 0})]
+    devices: list[Device | str] = [device("any", attributes={"big": 1}), device("small", attributes={"big": 0})]
     big = f"device.attributes['{DRIVER}'].big == 1"
     assert allocate([slice_of(devices)], [claim(exact(), exact(1, big))]) == [["r0=small", "r1=any"]]
     assert allocate([slice_of(devices)], [claim(exact()), claim(exact(1, big))]) == [["r0=small"], ["r0=any"]]
@@ -254,7 +250,7 @@ def test_a_capacity_request_filters_ordinary_devices() -> None:
     ]
     wanted = CapacityRequirements(requests={"m": Quantity.parse("2Gi")})
     assert allocate([slice_of(devices)], [claim(exact(1, capacity=wanted))]) == [["r0=big"]]
-    with pytest.raises(FatalAllocation, match="negative amount of m: -1"):
+    with pytest.raises(FatalAllocation, match="capacity m: the amount is negative: -1"):
         allocate([slice_of(devices)], [claim(exact(1, capacity=CapacityRequirements(requests={"m": Quantity.of(-1)})))])
 
 
@@ -317,7 +313,7 @@ def test_node_selection_by_device() -> None:
 @pytest.mark.parametrize(
     ("claims", "message"),
     [
-        ([claim(exact(1, f"device.attributes['{DRIVER}'].nothing == 1"))], "Key not found"),
+        ([claim(exact(1, f"device.attributes['{DRIVER}'].nothing == 1"))], "no such key: nothing"),
         ([claim(exact(33))], "needs at least 33 devices, more than 32"),
         (
             [claim(exact(), DeviceRequest(name="x", exactly=exact().__class__(device_class_name="none")))],
@@ -359,82 +355,3 @@ def test_classes_without_devices() -> None:
         metadata=Metadata(name="broken"), spec=CLASS.spec.__class__(selectors=exact(1, "device.attributes['x'].y").selectors)
     )
     assert Allocator(Inventory.of([CLASS, other, broken], [slice_of(["a"])], [node()])).classes_without_devices() == ("other",)
-
-
-# --- against brute force ---------------------------------------------------------------------------------------------
-
-Request = tuple[int, int, bool]  # count, least root, admin
-
-
-def brute_force(
-    roots: Sequence[int],
-    used: Sequence[int],
-    claims: Sequence[tuple[Sequence[Request], Constraint | None]],
-    costs: Sequence[int],
-    total: int,
-) -> list[list[str]] | None:
-    """The lexicographically first choice that satisfies every rule, by trying all."""
-    leaves = [(c, r, q) for c, (requests, _) in enumerate(claims) for r, q in enumerate(requests)]
-    options = [list(itertools.combinations(range(len(roots)), q[0])) for _, _, q in leaves]
-    for choice in itertools.product(*options):
-        if all(rule(roots, used, claims, leaves, choice, costs, total) for rule in RULES):
-            answer: list[list[str]] = [[] for _ in claims]
-            for (c, r, _), positions in zip(leaves, choice, strict=True):
-                answer[c] += [f"r{r}=d{i}" for i in positions]
-            return answer
-    return None
-
-
-def selectors_hold(roots: Any, used: Any, claims: Any, leaves: Any, choice: Any, costs: Any, total: Any) -> bool:
-    return all(roots[i] >= q[1] for (_, _, q), positions in zip(leaves, choice, strict=True) for i in positions)
-
-
-def nothing_twice(roots: Any, used: Any, claims: Any, leaves: Any, choice: Any, costs: Any, total: Any) -> bool:
-    taken: list[tuple[int, int]] = []  # (claim, device)
-    for (c, _, (_, _, admin)), positions in zip(leaves, choice, strict=True):
-        for i in positions:
-            if (admin and (c, i) in taken) or (not admin and (i in used or any(d == i for _, d in taken))):
-                return False
-            taken.append((c, i))
-    return True
-
-
-def constraints_hold(roots: Any, used: Any, claims: Any, leaves: Any, choice: Any, costs: Any, total: Any) -> bool:
-    for c, (_, constraint) in enumerate(claims):
-        values = [roots[i] for (owner, _, _), positions in zip(leaves, choice, strict=True) if owner == c for i in positions]
-        if constraint is MATCH and len(set(values)) > 1:
-            return False
-        if constraint is DISTINCT and len(set(values)) < len(values):
-            return False
-    return True
-
-
-def counters_hold(roots: Any, used: Any, claims: Any, leaves: Any, choice: Any, costs: Any, total: Any) -> bool:
-    charged = [costs[i] for positions in choice for i in positions]
-    spent = sum(charged) + sum(costs[i] for i in used)
-    return not any(charged) or spent <= total
-
-
-RULES: tuple[Callable[..., bool], ...] = (selectors_hold, nothing_twice, constraints_hold, counters_hold)
-request_sets = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 2), st.booleans()), min_size=1, max_size=2)
-claim_sets = st.lists(st.tuples(request_sets, st.sampled_from([None, MATCH, DISTINCT])), min_size=1, max_size=2)
-
-
-@settings(max_examples=250, deadline=None)
-@given(
-    devices=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4),
-    used=st.sets(st.integers(0, 3), max_size=2),
-    claims=claim_sets,
-    total=st.integers(0, 5),
-)
-def test_the_answer_is_the_first_of_all_solutions(
-    devices: list[tuple[int, int]], used: set[int], claims: list[tuple[list[Request], Constraint | None]], total: int
-) -> None:
-    used = {i for i in used if i < len(devices)}
-    written = [device(f"d{i}", attributes={"root": r}, consumes_counters=uses(c) if c else ()) for i, (r, c) in enumerate(devices)]
-    specs = []
-    for requests, constraint in claims:
-        leaves = [exact(n, f"device.attributes['{DRIVER}'].root >= {least}", admin_access=admin or None) for n, least, admin in requests]
-        specs.append(claim(*leaves, constraints=(constraint,) if constraint else ()))
-    expected = brute_force([r for r, _ in devices], sorted(used), claims, [c for _, c in devices], total)
-    assert allocate([slice_of(written, count=2), counters(total)], specs, [f"d{i}" for i in used]) == expected

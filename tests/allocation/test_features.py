@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dra_spec.allocation import Allocator, Inventory, check_allocation, features_used
+from dra_spec.allocation import Allocator, Inventory, Settings, check_allocation, features_used
+from dra_spec.allocation.gates import GATES
 from dra_spec.resources import ManifestError, load_checked, load_text
 
 DATA = Path(__file__).parent.parent / "data" / "manifests"
@@ -56,7 +57,7 @@ def named(text: str) -> list[str]:
         ),
         (
             CLAIM + "        selectors:\n        - cel: {expression: 'sets.contains([1], [1])'}\n",
-            ["m.yaml:11: spec.devices.requests[0].exactly.selectors[0].cel.expression: the CEL function or macro 'sets' in a selector"],
+            [],
         ),
         (
             CLAIM + "status: {allocation: {devices: {results: []}}}\n",
@@ -93,6 +94,27 @@ def test_features(text: str, features: list[str]) -> None:
     assert named(text) == features
 
 
+def test_what_the_settings_decide_is_not_named() -> None:
+    everything = Settings("1.37", frozenset(GATES), "experimental")
+    use = "{counterSet: s, counters: {c: {value: 1}}, compatibilityGroups: [g]}"
+    text = (
+        SLICE
+        + "  skipNodeOperations: ['*']\n  devices:\n"
+        + f"  - {{name: a, allowMultipleAllocations: true, attributes: {{cpus: {{ints: [1]}}}}, consumesCounters: [{use}]}}\n---\n"
+        + CLAIM
+        + "        derivedAttributes: [{name: a/b, expression: '1'}]\n    constraints: [{matchAttribute: d.example.com/cpus}]\n"
+    )
+    objects = load_text(text, file="m.yaml").objects
+    assert features_used(objects, everything) == ()
+    assert {f.name.split(" (")[0] for f in features_used(objects)} == {
+        "skipNodeOperations",
+        "devices with allowMultipleAllocations",
+        "compatibility groups of devices",
+        "derived attributes",
+        "list attributes",
+    }
+
+
 def test_list_attributes_count_where_they_are_used() -> None:
     listed = SLICE + "  devices:\n  - {name: a, attributes: {cpus: {ints: [1, 2]}}}\n---\n"
     assert named(listed + CLAIM) == []
@@ -117,7 +139,7 @@ def test_a_selector_that_does_not_compile_is_an_input_error() -> None:
     with pytest.raises(ManifestError) as error:
         check_allocation(loaded)
     assert str(error.value).replace(f"{DATA}/", "").splitlines() == [
-        "bad/bad-cel.yaml:9: spec.selectors[0].cel.expression: CEL line 2, column 44: Syntax error: token recognition error at: '= '",
+        "bad/bad-cel.yaml:9: spec.selectors[0].cel.expression: CEL line 2, column 44: unexpected character '='",
         '  device.attributes["gpu.example.com"].model = "large"',
         "                                             ^",
     ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import attrs
 import classics
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from random_models import Maker, agree
 
@@ -80,7 +81,7 @@ def test_toy_by_layers() -> None:
         ("c", "unprepare", "in-use-is-prepared", 23),
         ("c", "inflight", "no-double-allocation", 14),
         pytest.param("e", "unprepare", "in-use-is-prepared", 18, marks=pytest.mark.full),
-        ("e", "inflight", "no-double-allocation", 6),
+        pytest.param("e", "inflight", "no-double-allocation", 6, marks=pytest.mark.full),
     ],
 )
 def test_toy_bugs(name: str, bug: str, promise: str, length: int) -> None:
@@ -131,6 +132,7 @@ def test_an_unsound_engine_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(seed=st.integers(0, 10**9))
+@example(seed=479001600)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_it_learns_without_a_scout(seed: int) -> None:
     """Nothing known and no bits in use at the beginning: domains, trees and renumbering grow inside the fixed point."""
@@ -142,6 +144,29 @@ def test_it_learns_without_a_scout(seed: int) -> None:
         patch.setattr("dra_spec.explorer.scout._BROAD", 0)
         patch.setattr("dra_spec.explorer.scout._WALKS", 0)
         same(plain, explore(model, engine="symbolic"))
+
+
+def test_a_set_that_looks_the_same_after_a_domain_has_grown() -> None:
+    """All values of a slot before, all of them again when it has one bit more: the same diagram, but not what an action has seen."""
+    n, m = Slot("n", 0, "room"), Slot("m", 0, "room")
+
+    def copy(v: View, context: None) -> Iterator[Out]:
+        outcome = v.outcome("ok")
+        outcome[m] = v.value(n)
+        yield outcome
+
+    def up(v: View, context: None) -> Iterator[Out]:
+        if v.value(n) < 1:
+            outcome = v.outcome("ok")
+            outcome[n] = v.value(n) + 1
+            yield outcome
+
+    model = Model("m", [n, m], [act("copy", copy), act("up", up)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dra_spec.explorer.scout._BROAD", 0)
+        patch.setattr("dra_spec.explorer.scout._WALKS", 0)
+        result = explore(model, engine="symbolic")
+    same(explore(model, engine="plain"), result)
 
 
 def test_a_domain_outgrows_the_spare_bits() -> None:
@@ -283,7 +308,7 @@ def test_auto_says_why() -> None:
     """The toy protocol is what decision diagrams are good at; versions, few states or a wide action are not."""
     chosen = explore(toy.toy("d"), engine="auto")
     assert chosen.engine == "symbolic"
-    assert "slots touched together" in chosen.choice or "touched together" in chosen.choice
+    assert "touched together" in chosen.choice
     few = explore(classics.peterson(), engine="auto")
     assert (few.engine, few.verdict) == ("explicit", "holds")
     assert "combinations at most" in few.choice
@@ -291,14 +316,10 @@ def test_auto_says_why() -> None:
 
     def shift(v: View, context: None) -> Iterator[Out]:
         outcome = v.outcome("ok")
-        for one, other in zip(slots, [*slots[1:], slots[0]], strict=True):
+        for one, other in pairwise(slots):
             outcome[one] = v.value(other)
-        outcome[slots[0]] = 1 - v.value(slots[1])
+        outcome[slots[-1]] = 1 - v.value(slots[0])
         yield outcome
 
-    wide = Model("wide", slots, [act("shift", lambda v, context: _once(shift(v, context)))])
+    wide = Model("wide", slots, [act("shift", shift)])
     assert "touches 40 of 40 slots" in explore(wide, engine="auto").choice
-
-
-def _once(outcomes: Iterator[Out]) -> Iterator[Out]:
-    yield from outcomes

@@ -1,0 +1,91 @@
+"""What an expression may use, by the API server's feature gates. Source: k8s.io/dynamic-resource-allocation cel, v0.37.2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dra_spec.selectors import types as t
+from dra_spec.selectors.declarations import Overload, functions
+from dra_spec.selectors.types import Type
+
+# Limits of the API, resource.k8s.io/v1: longest domain, identifier, driver name, attribute value; entries per device; values per list.
+MAX_DOMAIN, MAX_ID, MAX_DRIVER, MAX_VALUE, MAX_ENTRIES, MAX_LIST = 63, 32, 63, 64, 32, 48
+
+
+@attrs.frozen
+class Environment:
+    """`stored`: expressions in the API already (as the scheduler compiles them: all is known, whatever the gates say); else new ones.
+
+    `consumable`, `list_types`: the gates DRAConsumableCapacity and DRAListTypeAttributes.
+    `includes_limit`: the longest list that includes() takes, for unreleased snapshots; None: no limit.
+    """
+
+    stored: bool = True
+    consumable: bool = True
+    list_types: bool = True
+    includes_limit: int | None = None
+
+    @property
+    def attribute_type(self) -> Type:
+        return t.DYN if self.stored or self.list_types else t.ANY
+
+    @property
+    def fields(self) -> dict[str, Type]:
+        """The fields of `device`."""
+        found = {
+            "driver": t.STRING,
+            "attributes": t.map_of(t.STRING, t.map_of(t.STRING, self.attribute_type)),
+            "capacity": t.map_of(t.STRING, t.map_of(t.STRING, t.QUANTITY)),
+        }
+        if self.stored or self.consumable:
+            found["allowMultipleAllocations"] = t.BOOL
+        return found
+
+    def overloads(self, function: str) -> Sequence[Overload] | None:
+        """None for a function that is not known."""
+        if function == "includes" and not (self.stored or self.list_types):
+            return None
+        return functions().get(function)
+
+    def size(self, path: Sequence[str]) -> int | None:
+        """The largest size of what is found on a path from `device`, or None if nothing is known.
+
+        Steps: field names, `@keys`, `@values`, `@items`. Sizes as in size(); 0 for a Quantity and for device itself, as upstream says.
+        """
+        if not path or path[0] != "device":
+            return None
+        level: Sequence[object] = ("object",)
+        for step in path[1:]:
+            level = self._step(level, step)
+            if not level:
+                return None
+        size = level[-1] if len(level) > 1 else 0
+        assert isinstance(size, int)
+        return size
+
+    def _step(self, level: Sequence[object], step: str) -> Sequence[object]:
+        kind = level[0]
+        if kind == "object":
+            fields: dict[str, Sequence[object]] = {
+                "driver": ("leaf", MAX_DRIVER),
+                "attributes": ("domains", "attribute", MAX_ENTRIES),
+                "capacity": ("domains", "capacity", MAX_ENTRIES),
+                "allowMultipleAllocations": ("leaf", 1),
+            }
+            return fields.get(step, ())
+        if kind == "domains":
+            if step == "@keys":
+                return ("leaf", MAX_DOMAIN)
+            return ("ids", level[1], MAX_ENTRIES) if step in ("@values", "@items") else ()
+        if kind == "ids":
+            if step == "@keys":
+                return ("leaf", MAX_ID)
+            if level[1] == "attribute":  # any name: all attributes have the same largest size
+                return ("leaf", MAX_VALUE)
+            return ("leaf", 0) if step in ("@values", "@items") else ()
+        return ()
+
+
+STORED = Environment()

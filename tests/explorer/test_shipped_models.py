@@ -1,0 +1,64 @@
+"""Both engines on the shipped models, and what the command line makes of engines and audit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dra_spec.cli.main import main
+from dra_spec.explorer import EngineError, check, explore
+from dra_spec.scenario.modelfile import Overrides
+from dra_spec.scenario.targets import scenarios
+
+SMALL = ["kubelet-restart", "node-reboot", "plugin-restart", "two-schedulers"]
+OTHERS = ["binding-conditions", "bound-by-hand", "force-deleted", "h1", "shared-on-node", "single-pod", "touched-claim", "two-pods"]
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments), prog_name="dra-spec")
+
+
+@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.full) for name in OTHERS)])
+def test_symbolic_agrees_with_explicit(name: str) -> None:
+    (scenario,) = scenarios([name], Overrides())
+    one, other = explore(scenario.model, audit=True), explore(scenario.model, engine="symbolic")
+    for attribute in ("states", "transitions", "stuck", "unexpanded", "complete", "stopped", "verdict", "actions", "warnings"):
+        assert getattr(other, attribute) == getattr(one, attribute), attribute
+    for found, again in zip(one.properties, other.properties, strict=True):
+        assert (again.promise, again.verdict, again.vacuous, again.reason) == (found.promise, found.verdict, found.vacuous, found.reason)
+        assert (None if again.trace is None else len(again.trace)) == (None if found.trace is None else len(found.trace))
+
+
+def test_check_with_decision_diagrams() -> None:
+    """Counterexamples of the second engine replay on the reference as those of the first do."""
+    done = call("check", "kubelet-restart", "--engine", "symbolic", "--audit", "-o", "json")
+    assert done.exit_code == 0, done.output
+    (model,) = json.loads(done.stdout)["models"]
+    assert (model["engine"], model["verdict"], model["states"]) == ("symbolic", "violated", 1155)
+    assert "kubelet-restart: audit passed: " in done.stderr
+
+
+def test_check_says_what_auto_chose() -> None:
+    done = call("check", "node-reboot", "--engine", "auto")
+    assert done.exit_code == 0, done.output
+    assert "node-reboot: engine explicit: " in done.stderr
+
+
+def test_a_failed_audit_is_exit_code_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object) -> None:
+        raise EngineError("audit: kubelet.step() depends on a slot, which it did not read")
+
+    monkeypatch.setattr(check.Auditor, "run", fail)
+    done = call("check", "node-reboot", "--audit")
+    assert done.exit_code == 4
+    assert "audit: kubelet.step() depends on a slot" in done.stderr
+    assert call("check", "node-reboot").exit_code == 0
+
+
+def test_depth_is_a_dash_where_it_is_not_known() -> None:
+    done = call("check", "plugin-restart", "--engine", "symbolic")
+    assert done.exit_code == 0, done.output
+    assert " -1 " not in done.stdout
+    assert "2,243      -" in done.stdout
