@@ -15,6 +15,9 @@ Allocator.classes_without_devices()                      class names that no dev
 features_used(objects, settings) -> Feature(name, where) what is used and not encoded: the verdict is undecided
 check_allocation(loaded) -> warnings                     classes without devices, broken pools; raises ManifestError for bad CEL
 variants.VARIANTS                                        upstream's known wrong answers, by name, for Settings.of(defects=...)
+z3_manifests, z3_solve.one/first/every/best, z3_place.place   the same rules in Z3: one, upstream's first, all, the best node; joint
+validator.broken_rules(problem, solution)                which rules a solution breaks, in words; shares no code with either allocator
+explain, relax, whatif                                   why nothing fits, what would help, how many more nodes
 nodeallocatable.claimed_resources(...)                   what allocated devices cost of a node's ordinary resources
 
 Encoded: exact requests (count, All), prioritized lists, admin access, selectors, match and distinct constraints (scalars and lists),
