@@ -90,11 +90,12 @@ def _shown(reasons: Iterable[str]) -> str:
 
 
 def _check(found: Cluster, notes: list[str]) -> None:
-    """Each class that a request of the model names must be there, and each selector that counts must compile."""
+    """Each class that a request names must be there, also one of a claim that no pod uses, and each selector that counts must compile."""
     known = {each.name for each in found.loaded.classes}
     used = _classes_used(found)
     problems = []
-    for source in {id(s): s for s in found.sources.values()}.values():
+    sources = [*found.sources.values(), *(claim.spec for claim in found.loaded.claims)]
+    for source in {id(s): s for s in sources}.values():
         for request in source.requests:
             for name, leaf in request.leaves:
                 for selector in leaf.selectors:

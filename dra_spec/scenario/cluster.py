@@ -96,9 +96,12 @@ class _Builder:
         )
 
     def _chosen(self, others: bool) -> list[Pod]:
-        """The pods that take part. `others`: something is not encoded, so that it is no mistake if no pod has a claim."""
+        """The pods that take part. `others`: something is not encoded, so that it is no mistake if no pod has a claim.
+
+        Nor is it one if there are claims that no pod uses: each gets a warning.
+        """
         using = [pod for pod in self.loaded.pods if pod.spec.resource_claims and pod.status.phase not in ("Succeeded", "Failed")]
-        if not using and not others:
+        if not using and not others and not self.loaded.claims:
             where = self.loaded.objects[0].where() if self.loaded.objects else Where()
             raise ManifestError([Problem("DRA220", "no pod uses a claim, so there is nothing to check", Where(where.file))])
         if self.most is None:

@@ -28,6 +28,10 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p1\nspec:\n  resourceClaims
         (BOMB, "bad.yaml"),
         (CLAIM + "      exactli: {}\n", "bad.yaml:9: spec.devices.requests[0].exactli: unknown field 'exactli', did you mean 'exactly'?"),
         (CLAIM + "      exactly:\n        deviceClassName: gone\n---\n" + POD.format("c1"), "there is no DeviceClass 'gone'"),
+        (
+            CLAIM + "      exactly:\n        deviceClassName: gone\n",
+            "bad.yaml:10: spec.devices.requests[0].exactly: request r: there is no DeviceClass 'gone'",
+        ),
         (POD.format("missing"), "bad.yaml:7: spec.resourceClaims[0]: the claim 'missing' is missing; no claim is loaded"),
         (
             CLAIM
@@ -40,7 +44,18 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p1\nspec:\n  resourceClaims
             "bad.yaml:",
         ),
     ],
-    ids=["empty", "words", "not-yaml", "template", "bomb", "unknown-field", "missing-class", "missing-claim", "cel-syntax"],
+    ids=[
+        "empty",
+        "words",
+        "not-yaml",
+        "template",
+        "bomb",
+        "unknown-field",
+        "missing-class",
+        "missing-class-unused",
+        "missing-claim",
+        "cel-syntax",
+    ],
 )
 def test_a_bad_manifest(run: Run, tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.yaml"
@@ -132,3 +147,11 @@ def test_what_is_not_encoded_is_named_with_its_place_and_undecided(run: Run, tmp
     result = run("check", shared, manifests / "one-pod.yaml")
     assert result.exit_code == 3, result.output
     assert f"not encoded: {shared}:28: devices with allowMultipleAllocations" in result.stdout
+
+
+def test_claims_without_any_pod(run: Run, tmp_path: Path, manifests: Path) -> None:
+    path = tmp_path / "claim.yaml"
+    path.write_text(CLAIM + "      exactly:\n        deviceClassName: accelerator\n")
+    result = run("check", path, manifests / "one-node-one-device.yaml")
+    assert result.exit_code == 0, result.output
+    assert "claim.yaml:4: no pod uses the claim c1; it takes no part" in " ".join(result.stdout.split())
