@@ -41,6 +41,7 @@ class Row:
     peaks: list[int] = attrs.field(factory=list)
     counts: peers.Counts | None = None
     problem: str = ""
+    text: str = ""  # what the last run printed
 
     @property
     def wall(self) -> float:
@@ -57,6 +58,7 @@ def measure(row: Row) -> None:
         text = process.stdout.read().decode(errors="replace")
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+    row.text = text
     row.walls.append(time.perf_counter() - begin)
     row.cpus.append(usage.ru_utime + usage.ru_stime)
     row.peaks.append(usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
@@ -99,6 +101,16 @@ def table(rows: Sequence[Row], against: Sequence[str]) -> list[str]:
     return lines
 
 
+def inside(row: Row) -> dict[str, float]:
+    """Of one of our engines, what its last run says of itself: states per second of the search, after start-up; calls of the model's Python
+    code; bytes per state in rows, parents and table. Empty for a peer, or where the run failed."""
+    if row.problem or row.contender.name not in ENGINES:
+        return {}
+    said = dict(word.split("=", 1) for word in row.text.split() if "=" in word)
+    rate = int(said["states"]) / max(float(said["search"]), 1e-3)
+    return {"states_per_second": round(rate), "python_calls": int(said["calls"]), "bytes_per_state": float(said["bytes"])}
+
+
 def as_json(row: Row) -> dict[str, object]:
     """The figures of a row."""
     return {
@@ -110,6 +122,7 @@ def as_json(row: Row) -> dict[str, object]:
         "median_wall_seconds": round(row.wall, 3),
         "states": row.counts.states if row.counts else None,
         "transitions": row.counts.transitions if row.counts else None,
+        **inside(row),
         "agrees": not row.problem,
         "problem": row.problem,
     }
@@ -154,6 +167,12 @@ def main(configs: str, engines: str, peer_names: str, count: int, build: Path | 
         measured += rows
         for line in table(rows, [c.name for c in contenders if c.name in peers.NAMES]):
             click.echo(line)
+        for row in rows:
+            if said := inside(row):
+                click.echo(
+                    f"{row.contender.name}, after start-up: {said['states_per_second']:,.0f} states/s, "
+                    f"{said['python_calls']:,.0f} calls of the model's Python code, {said['bytes_per_state']:.1f} bytes per state"
+                )
     if file is not None:
         file.write_text(json.dumps([as_json(row) for row in measured], indent=2) + "\n")
     if any(row.problem for row in measured):

@@ -102,3 +102,10 @@ def test_unknown_names() -> None:
 def test_spin_agrees(tmp_path: Path) -> None:
     made = peers.prepare("spin", Path(os.environ["DRA_SPEC_CORPUS"]) / "peers", tmp_path, "c", None)
     assert run.rounds([made], 1)[0].problem == ""
+
+
+def test_an_engine_says_its_rate_its_calls_and_its_bytes(tmp_path: Path) -> None:
+    said = "engine=explicit states=500 transitions=6 depth=3 holds=1 calls=40 bytes=37.3 search=0.250"
+    row = run.Row(contender(tmp_path, said, "explicit"), text=said)
+    assert run.inside(row) == {"states_per_second": 2000, "python_calls": 40, "bytes_per_state": 37.3}
+    assert run.inside(run.Row(contender(tmp_path, SPIN), text=SPIN)) == {}
