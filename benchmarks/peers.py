@@ -5,6 +5,7 @@ Their sources are not part of this project; `sources` is the folder that has `sp
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from benchmarks.toy import CONFIGS, Config
 
 NAMES = ("spin", "stateright", "tlc")
 _BUILD_LIMIT = 900  # seconds
+_NAMED = frozenset("gcdiemlqo")  # configurations that Stateright's and TLC's sources know by these names
 
 
 class PeerError(Exception):
@@ -41,7 +43,9 @@ class Counts:
             "depth": (self.depth, config.depth),
         }
         return ", ".join(
-            f"{name} {got:,}, expected {wanted:,}" for name, (got, wanted) in pairs.items() if got is not None and got != wanted
+            f"{name} {got:,}, expected {wanted:,}"
+            for name, (got, wanted) in pairs.items()
+            if got is not None and wanted is not None and got != wanted
         )
 
 
@@ -75,9 +79,13 @@ def ours(engine: str, config: str) -> Contender:
 
 def read_ours(text: str) -> Counts:
     """Reads the line that `benchmarks.one` prints; a depth of 0 is one that the engine did not need to know."""
-    if find(text, r"holds=(\d)") != 1:
+    try:
+        said = json.loads(text)
+    except ValueError:
+        raise PeerError(f"output that is not JSON:\n{text[-2000:]}") from None
+    if said["verdict"] != "holds":
         raise PeerError(f"it does not hold:\n{text}")
-    return Counts(find(text, r"states=(\d+)"), find(text, r"transitions=(\d+)"), find(text, r"depth=(\d+)") or None)
+    return Counts(said["states"], said["transitions"], said["depth"] or None)
 
 
 # SPIN
@@ -135,7 +143,7 @@ def tlc(sources: Path, build: Path, name: str, jar: Path | None) -> Contender:
     """Writes the configuration; `jar` is tla2tools.jar."""
     _need("java", "sh")
     if jar is None or not jar.is_file():
-        raise PeerError("TLC needs --tlc-jar, the path of tla2tools.jar")
+        raise PeerError("TLC needs --tlc-jar or TLA2TOOLS_JAR, the path of tla2tools.jar")
     folder = build / "tlc"
     shutil.copytree(sources / "tlc", folder, dirs_exist_ok=True)
     _run(["sh", "make_cfg.sh", name], folder)
@@ -153,7 +161,9 @@ def read_tlc(text: str) -> Counts:
 def prepare(peer: str, sources: Path, build: Path, name: str, jar: Path | None) -> Contender:
     """Builds a peer for a configuration. Raises `PeerError`."""
     if not sources.is_dir():
-        raise PeerError(f"no folder {sources}; the peers' sources are looked for in DRA_SPEC_CORPUS/peers")
+        raise PeerError(f"no folder {sources}; the peers' sources are looked for in --peers-dir or DRA_SPEC_CORPUS/peers")
+    if peer != "spin" and name not in _NAMED:
+        raise PeerError(f"its source does not have configuration {name}")
     if peer == "tlc":
         return tlc(sources, build, name, jar)
     made: dict[str, Any] = {"spin": spin, "stateright": stateright}

@@ -33,9 +33,11 @@ NEW, CHECKPOINTED, PREPARED, RUNNING, TERMINATING, DONE = "new", "checkpointed",
 
 @attrs.frozen
 class Config:
-    """Claims per pod, number of claims, devices, nodes; and what the peers reported.
+    """Claims per pod, number of claims, devices, nodes; and what is known of the state space.
 
-    `depth` is the number of states on the longest shortest path.
+    `depth` is the number of states on the longest shortest path; None: nobody has counted it. States and transitions of the small ones are
+    what SPIN and Stateright report; those of the configurations after `q` are what both engines of this project found, or for `x1` and
+    `x2`, which fit into no memory state by state, what decision diagrams of two libraries did.
     """
 
     uses: tuple[tuple[int, ...], ...]
@@ -44,7 +46,7 @@ class Config:
     nodes: int
     states: int
     transitions: int
-    depth: int
+    depth: int | None
 
 
 CONFIGS = {
@@ -56,6 +58,13 @@ CONFIGS = {
     "m": Config(((0,), (0,), (1,)), 2, 3, 1, 993_480, 5_206_704, 60),
     "l": Config(((0,), (1,), (1,)), 2, 2, 2, 1_476_652, 7_772_660, 66),
     "q": Config(((0,), (1,), (2,)), 3, 3, 1, 7_729_824, 48_471_456, 70),
+    "o": Config(((0,), (0,), (1,), (1,)), 2, 2, 1, 5_412_448, 32_696_224, 73),
+    "o3": Config(((0,), (0,), (1,), (1,)), 2, 3, 1, 15_214_368, 92_796_384, None),
+    "q4": Config(((0,), (1,), (2,)), 3, 4, 1, 22_832_256, 146_587_008, None),
+    "o4": Config(((0,), (0,), (1,), (1,)), 2, 4, 1, 29_749_824, 182_076_864, None),
+    "o5": Config(((0,), (0,), (1,), (1,)), 2, 5, 1, 49_018_816, 300_537_664, None),
+    "x2": Config(((0,), (0,), (1,), (1,), (2,)), 3, 3, 1, 1_641_051_696, 13_220_586_168, None),
+    "x1": Config(((0,), (1,), (2,), (3,)), 4, 4, 1, 3_059_423_232, 25_576_283_136, None),
 }
 
 

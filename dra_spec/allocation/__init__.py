@@ -17,13 +17,18 @@ check_allocation(loaded) -> warnings                     classes without devices
 variants.VARIANTS                                        upstream's known wrong answers, by name, for Settings.of(defects=...)
 z3_manifests, z3_solve.one/first/every/best, z3_place.place   the same rules in Z3: one, upstream's first, all, the best node; joint
 validator.broken_rules(problem, solution)                which rules a solution breaks, in words; shares no code with either allocator
+extended, extended_nodes, extended_answer                 extended resources: by a device plugin or a special claim, and what is left
 explain, relax, whatif                                   why nothing fits, what would help, how many more nodes
-nodeallocatable.claimed_resources(...)                   what allocated devices cost of a node's ordinary resources
+z3_verdict.verdict(problem, node)                        fits, no fit, fatal or unknown, by the solver and upstream's order
+explain_selectors.insights(problem, call)                selectors that cannot work, whatever is free
+admission.ApiServer.of(version, gates).admit(loaded)     what an API server keeps of new objects, with warnings
+nodeallocatable.claimed_resources(...), ledger.Ledger    what allocated devices cost of a node's ordinary resources, and whether it has them
+in_turn.place_call(...)                                  a pod on the first node where it fits
 
 Encoded: exact requests (count, All), prioritized lists, admin access, selectors, match and distinct constraints (scalars and lists),
 derived attributes, consumable capacity with policies and shares, counters, compatibility groups, taints and tolerations (rules hold from
 the start), node selection by slice or device, optional node operations, binding conditions, generations, incomplete and invalid pools,
-configuration and node selector of the result. Not encoded: the claim that an extended resource makes, pod groups.
+configuration and node selector of the result. Not encoded: pod groups.
 """
 
 from dra_spec.allocation.allocator import Allocator, ClaimResult, Result

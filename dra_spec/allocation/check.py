@@ -22,6 +22,12 @@ def check_allocation(loaded: Loaded) -> tuple[Problem, ...]:
     inventory = Inventory.of_loaded(loaded)
     empty = set(Allocator(inventory).classes_without_devices())
     warnings = [Problem("DRA315", f"no device matches {c.label}", c.where("metadata.name")) for c in loaded.classes if c.name in empty]
+    return (*warnings, *broken_pools(loaded, inventory))
+
+
+def broken_pools(loaded: Loaded, inventory: Inventory) -> tuple[Problem, ...]:
+    """Warnings DRA316: pools of which some node sees too few or too many slices of the newest generation, or slices that contradict."""
+    warnings: list[Problem] = []
     seen: set[str] = set()
     for node in loaded.nodes:
         try:
@@ -31,6 +37,7 @@ def check_allocation(loaded: Loaded) -> tuple[Problem, ...]:
         for pool in pools:
             if pool.problem and pool.problem not in seen:
                 seen.add(pool.problem)
-                where = next(s.where("spec.pool") for s in loaded.slices if s.pool_id == (pool.driver, pool.name))
+                newest = max((s for s in loaded.slices if s.pool_id == (pool.driver, pool.name)), key=lambda s: s.spec.pool.generation)
+                where = newest.where("spec.pool")
                 warnings.append(Problem("DRA316", f"{pool.problem}: node {node.name} gets no device of it", where))
     return tuple(warnings)

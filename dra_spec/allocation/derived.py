@@ -5,16 +5,24 @@ from __future__ import annotations
 from dra_spec.allocation.errors import FatalAllocation
 from dra_spec.resources.semver import SemVer
 from dra_spec.resources.slices import AttributeValue
-from dra_spec.selectors import CelAttribute, SelectorDevice, SelectorError, SelectorSyntaxError, compile_derived
+from dra_spec.selectors import (
+    STORED,
+    CelAttribute,
+    Environment,
+    SelectorDevice,
+    SelectorError,
+    SelectorSyntaxError,
+    compile_derived,
+)
 
 
-def derived(name: str, expression: str, device: SelectorDevice) -> AttributeValue:
+def derived(name: str, expression: str, device: SelectorDevice, environment: Environment = STORED) -> AttributeValue:
     """The value for a device.
 
     Raises FatalAllocation if there is none: upstream aborts the attempt (the KEP's text says that only the device is passed over).
     """
     try:
-        value = compile_derived(expression).value(device)
+        value = compile_derived(expression, environment=environment).value(device)
     except SelectorSyntaxError as error:
         raise FatalAllocation(f"derived attribute {name}: {error}") from None
     if isinstance(value, SelectorError):

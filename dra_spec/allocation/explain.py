@@ -1,15 +1,16 @@
 """Why claims do not fit on a node: the rules that together exclude every allocation, and for each device the first rule against it.
 
-Public: `explain(problem, node)`, None if the claims fit there. The reasons are an unsatisfiable core of which no part can be left out.
+Public: `explain(problem, node)`, None if the claims fit there; `explain_together(problem)` for several pods. The reasons are an
+unsatisfiable core of which no part can be left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
-from dra_spec.allocation.errors import FatalAllocation
+from dra_spec.allocation.errors import FatalAllocation, UnsupportedFeature
 from dra_spec.allocation.explain_upstream import Upstream
 from dra_spec.allocation.relax import Relaxation, relaxations
 from dra_spec.allocation.z3_encoding import Encoding
@@ -20,7 +21,10 @@ from dra_spec.allocation.z3_rules import covers
 from dra_spec.allocation.z3_solve import encoded, holds, one
 
 # where several cores exist, reasons of the earlier kinds are left out first
+# (what a device plugin lacks comes before anything that allocation could say, so it is never left out for that)
 _LEAVE_OUT = ("node", "gate", "limit", "capacity-left", "once", "pool", "in-use", "class", "capacity", "selector", "taint", "compatibility")
+MAX_TOGETHER = 24  # claims of several pods for which a core is looked for
+QUICK = 3_000  # milliseconds for each question about several pods
 
 
 @attrs.frozen
@@ -84,13 +88,37 @@ def explain(problem: Problem, node: str, relax: bool = True, upstream: Upstream 
         fatal = words if says == "gives-up" else ""
     encoding = encoded(world, tracked=True)
     core = _core(encoding, _background(encoding))
-    causes = tuple(Cause(r, _devices(world, r), _values(world, r)) for r in encoding.literals if r in core)
+    if any(r.kind == "resource" for r in core):  # each of these is a reason by itself
+        core |= {r for r, literal in encoding.literals.items() if r.kind == "resource" and not holds(encoding, literal)}
+    causes = tuple(c for r in encoding.literals if r in core for c in _causes(world, r))
     found = relaxations(encoding) if relax and core else ()
     return Explanation(node, causes, _verdicts(encoding), found, fatal)
 
 
+def explain_together(problem: Problem) -> Explanation | None:
+    """Why several calls do not fit together on their nodes; None if that is not told: too many claims, or too hard a question.
+
+    The devices have no verdicts where there are several nodes. Raises FatalAllocation.
+    """
+    if len(problem.claims) > MAX_TOGETHER:
+        return None
+    nodes = tuple(dict.fromkeys(n for c in problem.calls for n in c.nodes))
+    try:
+        encoding = encoded(World(problem, everything=len(nodes) == 1), tracked=True)
+        encoding.solver.set("timeout", QUICK)
+        core = _core(encoding, _background(encoding))
+        if not core:
+            return None
+        causes = tuple(c for r in encoding.literals if r in core for c in _causes(encoding.world, r))
+        verdicts = _verdicts(encoding) if len(nodes) == 1 else ()
+        return Explanation(", ".join(nodes), causes, verdicts, relaxations(encoding))
+    except UnsupportedFeature:
+        return None
+
+
 def _background(encoding: Encoding) -> list[Reason]:
-    """Rules that are no news: counts belong to the requests; that other nodes have other devices, where this one has candidates."""
+    """Rules that are no news: counts belong to the requests; that other nodes have other devices, and that devices of other classes are
+    no candidates, where this node has candidates for each request."""
     always = [r for r in encoding.literals if r.kind == "fewer"]
     world = encoding.world
     away = {c.name for v in world.views.values() for c, _ in v.away}
@@ -98,7 +126,7 @@ def _background(encoding: Encoding) -> list[Reason]:
         own = [g for g in world.groups if g.first.name not in away and not any(r.kind == "class" for r in g.listed[leaf.index])]
         if not own:
             return always
-    return always + [r for r in encoding.literals if r.kind == "node"]
+    return always + [r for r in encoding.literals if r.kind in ("node", "class")]
 
 
 def _core(encoding: Encoding, background: Sequence[Reason]) -> set[Reason]:
@@ -120,15 +148,19 @@ def _core(encoding: Encoding, background: Sequence[Reason]) -> set[Reason]:
     return set(needed)
 
 
-def _devices(world: World, reason: Reason) -> tuple[str, ...]:
-    found = []
+def _causes(world: World, reason: Reason) -> Iterator[Cause]:
+    """One for each wording of the rule: a selector can be false on one device and fail on another."""
+    told: dict[str, tuple[Reason, list[str]]] = {}
     for group in world.groups:
-        if any(reason in group.reasons(leaf) for leaf in world.leaves):
-            found += [d.name for d in group.members]
+        found = next((r for leaf in world.leaves for r in group.reasons(leaf) if r == reason), None)
+        if found is not None:
+            told.setdefault(found.text, (found, []))[1].extend(d.name for d in group.members)
     if reason.kind == "in-use":
         held = {h.device for h in world.problem.holdings if h.claim == reason.key[0]}
-        found += sorted(held - set(found))
-    return tuple(found)
+        devices = told.setdefault(reason.text, (reason, []))[1]
+        devices += sorted(held - set(devices))
+    values = _values(world, reason)
+    yield from [Cause(r, tuple(devices), values) for r, devices in told.values()] or [Cause(reason, (), values)]
 
 
 def _values(world: World, reason: Reason) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -169,7 +201,22 @@ def _alone(encoding: Encoding, leaf: Leaf, group: Group) -> Reason | None:
     if leaf.request.all_devices or holds(encoding, *(encoding.literals[r] for r in rules.values()), encoding.used[leaf.index, group.index]):
         return None
     core = [rules[str(c)] for c in encoding.solver.unsat_core() if str(c) in rules]
-    return min(core, key=lambda r: r.kind == "in-use", default=None)
+    found = min(core, key=lambda r: r.kind == "in-use", default=None)
+    return None if found is None else _lacking(encoding.world, leaf, group, found)
+
+
+def _lacking(world: World, leaf: Leaf, group: Group, reason: Reason) -> Reason:
+    """A constraint that refuses a device by itself does so because the device has no such attribute; then it says so."""
+    if reason.kind != "constraint":
+        return reason
+    claim, number = reason.key
+    assert isinstance(claim, int)
+    assert isinstance(number, int)
+    constraint = world.problem.claims[claim].spec.devices.constraints[number]
+    name = constraint.match_attribute or constraint.distinct_attribute
+    if world.values(leaf, group.first, name):
+        return reason
+    return attrs.evolve(reason, text=f"the device has no attribute {name}, for {reason.text.partition(': ')[2]} of {leaf.label}")
 
 
 def _first(reasons: Sequence[Reason], leaf: Leaf) -> Reason | None:
@@ -184,4 +231,4 @@ def _first(reasons: Sequence[Reason], leaf: Leaf) -> Reason | None:
     return reasons[0] if reasons else None
 
 
-__all__ = ["Cause", "Explanation", "Verdict", "explain", "on_node"]
+__all__ = ["Cause", "Explanation", "Verdict", "explain", "explain_together", "on_node"]

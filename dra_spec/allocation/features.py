@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from dra_spec.allocation.errors import UnsupportedFeature
+from dra_spec.allocation.extended import IMPLICIT
 from dra_spec.allocation.settings import FOR_PROTOCOL, Settings
 from dra_spec.resources.claims import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from dra_spec.resources.core import Node, Pod, PodGroup
@@ -18,8 +19,6 @@ from dra_spec.resources.meta import CelSelector
 from dra_spec.resources.problems import NOWHERE, Where
 from dra_spec.resources.slices import ApiObject, Device, DeviceClass, DeviceTaintRule, ResourceSlice
 from dra_spec.selectors import SelectorDevice, SelectorSyntaxError, compile_selector
-
-IMPLICIT_EXTENDED_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 @attrs.frozen(order=False)
@@ -70,7 +69,7 @@ def _of(o: ApiObject, lists: frozenset[str], extended: set[str], settings: Setti
         if isinstance(o, ResourceClaim) and (o.status.allocation or o.status.reserved_for):
             yield Feature("claims that are allocated or reserved from the start", o.where("status"))
     elif isinstance(o, DeviceClass):
-        yield from _cel(o.spec.selectors, lists)
+        yield from _cel(o.spec.selectors, lists, settings)
     elif isinstance(o, Pod):
         yield from _pod(o, extended)
     elif isinstance(o, DeviceTaintRule):
@@ -109,17 +108,17 @@ def _claim(spec: ClaimSpec, lists: frozenset[str], settings: Settings) -> Iterat
             for toleration in leaf.tolerations:
                 if toleration.toleration_seconds is not None:
                     yield Feature("eviction by device taints (tolerationSeconds)", toleration.at)
-            yield from _cel(leaf.selectors, lists)
+            yield from _cel(leaf.selectors, lists, settings)
     for constraint in spec.devices.constraints:
         name = constraint.match_attribute or constraint.distinct_attribute
         if name.rpartition("/")[2] in lists:
             yield Feature(f"list attributes (constraint on {name})", constraint.at)
 
 
-def _cel(selectors: Iterable[CelSelector], lists: frozenset[str]) -> Iterator[Feature]:
+def _cel(selectors: Iterable[CelSelector], lists: frozenset[str], settings: Settings) -> Iterator[Feature]:
     for selector in selectors:
         try:
-            compile_selector(selector.expression, selector.at)
+            compile_selector(selector.expression, selector.at, settings.environment)
         except UnsupportedFeature as error:
             yield Feature(error.feature, selector.at)
         words = set(re.findall(r"\w+", selector.expression))
@@ -132,7 +131,7 @@ def _pod(o: Pod, extended: set[str]) -> Iterator[Feature]:
         yield Feature("pod groups", o.where("spec.schedulingGroup"))
     for container in o.spec.all_containers:
         for resource in {**container.resources.limits, **container.resources.requests}:
-            if resource in extended or resource.startswith(IMPLICIT_EXTENDED_PREFIX):
+            if resource in extended or resource.startswith(IMPLICIT):
                 yield Feature(f"extended resources backed by DRA ({resource})", container.resources.at)
     if o.spec.node_selector or (o.spec.affinity or {}).get("nodeAffinity"):
         yield Feature("node selectors and node affinity of pods", o.spec.at)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
+from dra_spec.resources.decode import nearest
+
 VERSIONS = ("1.34", "1.35", "1.36", "1.37")
 DEFAULT_VERSION = "1.37"
 
@@ -44,7 +46,13 @@ _DEFAULTS = {
     "DRADeviceCompatibilityGroups": "   -",
     "DRADerivedAttributes": "   -",
 }
-_ALWAYS = {("1.36", "DRAAdminAccess"), ("1.37", "DRAAdminAccess"), ("1.37", "DRAPrioritizedList"), ("1.37", "DRAResourceClaimDeviceStatus")}
+_ALWAYS = {
+    ("1.36", "DRAAdminAccess"),
+    ("1.37", "DRAAdminAccess"),
+    ("1.37", "DRAPrioritizedList"),
+    ("1.37", "DRAResourceClaimDeviceStatus"),
+    ("1.37", "DRAExtendedResource"),
+}
 _BASE = ("AdminAccess", "PrioritizedList", "PartitionableDevices", "DeviceTaints")
 _SHARING = ("DeviceBindingAndStatus", "ConsumableCapacity")
 _LATEST = ("ListTypeAttributes", "OptionalNodeOperations", "DerivedAttributes", "CompatibilityGroups")
@@ -77,13 +85,19 @@ def gates_of(version: str, changed: Mapping[str, bool] | None = None) -> dict[st
     gates = {gate: _ON_OFF[row[column]] for gate, row in _DEFAULTS.items() if row[column] != " "}
     for gate, on in (changed or {}).items():
         if gate not in gates:
-            raise ValueError(
-                f"Kubernetes {version} has no feature gate {gate!r} for allocation, expected one of {', '.join(sorted(gates))}"
-            )
+            raise ValueError(f"Kubernetes {version} has no feature gate {gate!r} for allocation{_hint(gate, gates)}")
         if not on and (version, gate) in _ALWAYS:
             raise ValueError(f"the feature gate {gate} is locked to true in Kubernetes {version}")
         gates[gate] = on
     return gates
+
+
+def _hint(gate: str, known: Mapping[str, bool]) -> str:
+    if gate in _DEFAULTS:
+        having = [v for v, mark in zip(VERSIONS, _DEFAULTS[gate], strict=True) if mark != " "]
+        return f", which is one of Kubernetes {' and '.join(having)}"
+    close = nearest(gate, known)
+    return f"; did you mean {close}?" if close else f", expected one of {', '.join(sorted(known))}"
 
 
 def features_of(gates: Mapping[str, bool]) -> frozenset[str]:

@@ -20,7 +20,7 @@ from dra_spec.allocation.state import AllocatedState, Amounts
 from dra_spec.resources.core import Node
 from dra_spec.resources.meta import CelSelector
 from dra_spec.resources.slices import AttributeValue, Device
-from dra_spec.selectors import Selector, SelectorError, SelectorSyntaxError, compile_selector
+from dra_spec.selectors import Environment, Selector, SelectorError, SelectorSyntaxError, compile_selector
 
 
 @attrs.frozen(eq=False)
@@ -36,9 +36,9 @@ class Answers:
 
 
 @functools.lru_cache(maxsize=1024)
-def _compile(selector: CelSelector) -> tuple[Selector, Reads | None]:
+def _compile(selector: CelSelector, environment: Environment) -> tuple[Selector, Reads | None]:
     """Compiling takes milliseconds, and the same selectors come back in other inventories. Raises SelectorSyntaxError."""
-    compiled = compile_selector(selector.expression, selector.at)
+    compiled = compile_selector(selector.expression, selector.at, environment)
     return compiled, reads_of(compiled)
 
 
@@ -86,7 +86,7 @@ class DeviceJudge:
     def _compiled(self, selector: CelSelector) -> tuple[Selector, Reads | None]:
         if selector.expression not in self.answers.selectors:
             try:
-                self.answers.selectors[selector.expression] = _compile(selector)
+                self.answers.selectors[selector.expression] = _compile(selector, self.settings.environment)
             except SelectorSyntaxError as error:
                 raise FatalAllocation(str(error)) from None
         return self.answers.selectors[selector.expression]
@@ -107,7 +107,7 @@ class DeviceJudge:
         if expression is not None:
             key = (expression, device.name)
             if key not in self.answers.derived:
-                self.answers.derived[key] = derived(name, expression, device.view)
+                self.answers.derived[key] = derived(name, expression, device.view, self.settings.environment)
             return self.answers.derived[key]
         found = attribute(device, name)
         if found is not None and found.is_list and self.settings.undecided and not self.settings.has("ListTypeAttributes"):

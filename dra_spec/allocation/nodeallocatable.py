@@ -8,18 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Protocol
 
 import attrs
 
 from dra_spec.allocation.errors import FatalAllocation
 from dra_spec.allocation.inventory import Inventory
 from dra_spec.allocation.nodes import node_matches
-from dra_spec.allocation.results import ClaimResult, Result
+from dra_spec.allocation.results import ClaimResult
 from dra_spec.resources.core import Node
 from dra_spec.resources.quantity import Quantity
 from dra_spec.resources.slices import AllocatableMapping, Device
 
 ZERO = Quantity.of(0)
+
+
+class Held(Protocol):
+    """An allocated device, as in a claim's status."""
+
+    @property
+    def driver(self) -> str: ...
+    @property
+    def pool(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def consumed_capacity(self) -> Mapping[str, Quantity]: ...
 
 
 @attrs.frozen
@@ -42,15 +56,20 @@ def claimed_resources(inventory: Inventory, node: Node, claims: Sequence[ClaimRe
     Raises FatalAllocation for a device that is in no slice of the node any more while another one of the claim costs something, and for a
     mapping from capacity of a device that is not shared.
     """
+    return cost_of(inventory, node, [c.results for c in claims], containers)
+
+
+def cost_of(inventory: Inventory, node: Node, claims: Sequence[Sequence[Held]], containers: Sequence[int]) -> Cost:
+    """The same for devices that anybody allocated. Raises FatalAllocation."""
     mapped: dict[str, Quantity] = {}
     overhead: dict[str, Quantity] = {}
     for claim, references in zip(claims, containers, strict=True):
-        found = [(r, _device(inventory, node, r)) for r in claim.results]
+        found = [(r, _device(inventory, node, r)) for r in claim]
         if not any(device and device.node_allocatable_resources for _, device in found):
             continue
         for result, device in found:
             if device is None:
-                raise FatalAllocation(f"device {result.name} is in no slice for node {node.name}")
+                raise FatalAllocation(f"device {_name(result)} is in no slice for node {node.name}")
             for resource, each in device.node_allocatable_resources.items():
                 if each.mapping:
                     mapped[resource] = mapped.get(resource, ZERO) + _mapped(result, each.mapping)
@@ -60,7 +79,11 @@ def claimed_resources(inventory: Inventory, node: Node, claims: Sequence[ClaimRe
     return Cost(mapped, overhead)
 
 
-def _device(inventory: Inventory, node: Node, result: Result) -> Device | None:
+def _name(result: Held) -> str:
+    return f"{result.driver}/{result.pool}/{result.device}"
+
+
+def _device(inventory: Inventory, node: Node, result: Held) -> Device | None:
     for slice_ in inventory.slices:
         if slice_.pool_id != (result.driver, result.pool):
             continue
@@ -70,12 +93,12 @@ def _device(inventory: Inventory, node: Node, result: Result) -> Device | None:
     return None
 
 
-def _mapped(result: Result, mapping: AllocatableMapping) -> Quantity:
+def _mapped(result: Held, mapping: AllocatableMapping) -> Quantity:
     """By consumed capacity, if a capacity is named, else per device. A capacity that the share does not consume gives nothing."""
     if not mapping.capacity_key:
         return mapping.device_multiplier or ZERO
     if not result.consumed_capacity:
-        raise FatalAllocation(f"device {result.name} consumes no capacity, but its {mapping.capacity_key} counts as a node resource")
+        raise FatalAllocation(f"device {_name(result)} consumes no capacity, but its {mapping.capacity_key} counts as a node resource")
     domain, slash, ident = mapping.capacity_key.rpartition("/")
     names = [mapping.capacity_key] + ([ident] if domain == result.driver else [] if slash else [f"{result.driver}/{ident}"])
     amount = next((result.consumed_capacity[n] for n in names if n in result.consumed_capacity), ZERO)

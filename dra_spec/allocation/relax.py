@@ -9,34 +9,20 @@ import attrs
 import z3
 
 from dra_spec.allocation.errors import FatalAllocation, UnsupportedFeature
+from dra_spec.allocation.explain_upstream import Upstream
+from dra_spec.allocation.relax_change import Change, Relaxation
+from dra_spec.allocation.relax_resources import edit, of_request, options, with_amount
 from dra_spec.allocation.z3_encoding import Encoding
-from dra_spec.allocation.z3_leaf import Reason
-from dra_spec.allocation.z3_problem import Call, Problem, WantedClaim
+from dra_spec.allocation.z3_groups import World
+from dra_spec.allocation.z3_leaf import Leaf, Reason
+from dra_spec.allocation.z3_problem import Problem
 from dra_spec.allocation.z3_solve import holds, one
 from dra_spec.resources.claims import ClaimSpec, DeviceRequest, ExactRequest, SubRequest
 from dra_spec.resources.meta import Toleration
-from dra_spec.resources.problems import Where
 
-RELAXABLE = ("constraint", "taint", "fewer", "selector", "capacity", "in-use")
+RELAXABLE = ("constraint", "taint", "fewer", "selector", "capacity", "in-use", "resource")
 MAX_SIZE = 3
 MAX_FOUND = 12
-
-
-@attrs.frozen
-class Change:
-    """One rule given up. `kind` as in Reason; `key` says of what; `amount`: devices fewer."""
-
-    kind: str
-    key: tuple[object, ...]
-    text: str = attrs.field(eq=False)
-    amount: int = 0
-    where: Where = attrs.field(eq=False, default=Where())
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.where.place})" if self.where.place else self.text
-
-
-Relaxation = tuple[Change, ...]
 
 
 def relaxations(encoding: Encoding) -> tuple[Relaxation, ...]:
@@ -44,7 +30,9 @@ def relaxations(encoding: Encoding) -> tuple[Relaxation, ...]:
 
     `encoding` is tracked and unsatisfiable. Nothing is returned if more than three changes are needed, or no change helps.
     """
-    soft = [r for r in encoding.literals if r.kind in RELAXABLE]
+    soft = [r for r in encoding.literals if r.kind in RELAXABLE and not (r.kind == "taint" and _special(encoding.problem, r))]
+    if len(encoding.world.views) > 1:  # what helps against a device plugin's lack is known for one node only
+        soft = [r for r in soft if r.kind != "resource"]
     hard = [lit for r, lit in encoding.literals.items() if r not in soft]
     given_up = [z3.Not(encoding.literals[r]) for r in soft]
     found: list[Relaxation] = []
@@ -56,10 +44,10 @@ def relaxations(encoding: Encoding) -> tuple[Relaxation, ...]:
                 model = encoding.solver.model()
                 chosen = [r for r in soft if z3.is_false(model.eval(encoding.literals[r], model_completion=True))]
                 encoding.solver.add(z3.Or([encoding.literals[r] for r in chosen]))
-                changes = tuple(_change(encoding, r, model) for r in chosen)
-                changes = _least(encoding.problem, changes)
-                if changes and changes not in found:
-                    found.append(changes)
+                for parts in itertools.product(*(_changes(encoding, r, model) for r in chosen)):
+                    changes = _least(encoding.problem, tuple(c for part in parts for c in part))
+                    if changes and changes not in found:
+                        found.append(changes)
             if found:
                 break
     finally:
@@ -74,6 +62,19 @@ def _name(encoding: Encoding, formula: z3.BoolRef) -> z3.BoolRef:
     return literal
 
 
+def _special(problem: Problem, reason: Reason) -> bool:
+    """Whether the rule is one of a claim that the scheduler makes, in which nobody can write a toleration."""
+    index = reason.key[0]
+    return isinstance(index, int) and problem.claims[index].special is not None
+
+
+def _changes(encoding: Encoding, reason: Reason, model: z3.ModelRef) -> list[Relaxation]:
+    """The ways to give up a rule; more than one only for what a device plugin lacks."""
+    if reason.kind == "resource":
+        return list(options(encoding.problem, encoding.problem.calls[0].nodes[0], str(reason.key[0])))
+    return [(_change(encoding, reason, model),)]
+
+
 def _change(encoding: Encoding, reason: Reason, model: z3.ModelRef) -> Change:
     problem = encoding.problem
     amount = 0
@@ -82,11 +83,22 @@ def _change(encoding: Encoding, reason: Reason, model: z3.ModelRef) -> Change:
         value = model.eval(encoding.fewer[leaf.index], model_completion=True)
         assert isinstance(value, z3.IntNumRef)
         amount = value.as_long()
+        special = of_request(problem, leaf.claim, leaf.name, amount)
+        if special is not None:
+            return special
         left = leaf.count - amount
-        text = f"ask for {left} instead of {leaf.count} devices in {leaf.label}" if left else f"do without {leaf.label}"
+        text = f"ask for {left} instead of {leaf.count} devices in {leaf.label}" if left else f"do without {_whole(problem, leaf)}"
     else:
         text = _text(problem, reason)
     return Change(reason.kind, reason.key, text, amount, reason.where)
+
+
+def _whole(problem: Problem, leaf: Leaf) -> str:
+    """What goes if a request goes: its claim if it has no other one, the pod if that leaves it nothing."""
+    call, claim = problem.calls[leaf.call], problem.claims[leaf.claim]
+    if len(claim.spec.requests) > 1:
+        return leaf.label
+    return call.label if len(call.claims) == 1 and not any(p.asks for p in call.pods) else claim.label
 
 
 def _text(problem: Problem, reason: Reason) -> str:
@@ -109,15 +121,17 @@ def _text(problem: Problem, reason: Reason) -> str:
 
 def _least(problem: Problem, changes: Relaxation) -> Relaxation:
     """The changes if they help, with as few devices less as possible; else nothing."""
-    counts = [range(1, c.amount + 1) if c.kind == "fewer" else range(1) for c in changes]
+    counts = [range(1, c.amount + 1) if c.kind in ("fewer", "ask") else range(1) for c in changes]
     for amounts in sorted(itertools.product(*counts), key=sum):
-        tried = tuple(_with_amount(c, a) for c, a in zip(changes, amounts, strict=True))
+        tried = tuple(_with_amount(problem, c, a) for c, a in zip(changes, amounts, strict=True))
         if helps(problem, tried):
             return tried
     return ()
 
 
-def _with_amount(change: Change, amount: int) -> Change:
+def _with_amount(problem: Problem, change: Change, amount: int) -> Change:
+    if change.kind == "ask":
+        return with_amount(problem, change, amount)
     if change.kind != "fewer" or amount == change.amount:
         return change
     words = change.text.split(" instead of ")
@@ -128,9 +142,16 @@ def _with_amount(change: Change, amount: int) -> Change:
 
 
 def helps(problem: Problem, changes: Relaxation) -> bool:
-    """Whether the changed problem has an allocation."""
+    """Whether the changed problem has an allocation that is not empty, and one pod's search does not meet an error on the way to it."""
+    changed = apply(problem, changes)
+    if not any(any(c.spec.requests for c in call.claims) or any(p.asks for p in call.pods) for call in changed.calls):
+        return False
     try:
-        return one(apply(problem, changes)) is not None
+        if one(changed) is None:
+            return False
+        if len(changed.calls) > 1 or not World(changed).table.errors:
+            return True
+        return Upstream.of(changed).says(changed, changed.calls[0].nodes[0])[0] != "gives-up"
     except (FatalAllocation, UnsupportedFeature):
         return False
 
@@ -139,15 +160,17 @@ def apply(problem: Problem, changes: Sequence[Change]) -> Problem:
     """The problem with the changes made: claims edited, holders gone."""
     freed = {c.key[0] for c in changes if c.kind == "in-use"}
     holdings = tuple(h for h in problem.holdings if h.claim not in freed)
+    gone = {c.key[0] for c in changes if c.kind == "running"}
     calls, index = [], 0
     for call in problem.calls:
         claims = []
         for claim in call.claims:
             mine = [c for c in changes if c.kind != "in-use" and c.key[0] == index]
-            claims.append(WantedClaim(claim.label, _edited(claim.spec, mine)) if mine else claim)
+            claims.append(attrs.evolve(claim, spec=_edited(claim.spec, mine)) if mine else claim)
             index += 1
-        calls.append(Call(call.label, tuple(claims), call.nodes))
-    return attrs.evolve(problem, holdings=holdings, calls=tuple(calls))
+        calls.append(edit(problem, attrs.evolve(call, claims=tuple(claims)), changes))
+    running = tuple(p for p in problem.running if p.pod not in gone)
+    return attrs.evolve(problem, holdings=holdings, calls=tuple(calls), running=running)
 
 
 def _edited(spec: ClaimSpec, changes: Sequence[Change]) -> ClaimSpec:
@@ -206,3 +229,6 @@ def _without_capacity(leaf: ExactRequest, change: Change) -> ExactRequest:
         return leaf
     left = {k: v for k, v in leaf.capacity.requests.items() if k != change.key[2]}
     return attrs.evolve(leaf, capacity=attrs.evolve(leaf.capacity, requests=left))
+
+
+__all__ = ["Change", "Relaxation", "apply", "helps", "relaxations"]

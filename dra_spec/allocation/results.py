@@ -15,7 +15,7 @@ from dra_spec.allocation.nodes import merged, only_node
 from dra_spec.allocation.plan import Leaf
 from dra_spec.allocation.search import Choice
 from dra_spec.allocation.settings import Settings
-from dra_spec.resources.claims import AllocatedDevice, AllocationDevices, AllocationResult, ClaimSpec
+from dra_spec.resources.claims import AllocatedDevice, AllocationDevices, AllocationResult, ClaimSpec, main_request
 from dra_spec.resources.core import Node
 from dra_spec.resources.meta import DeviceConfig, NodeSelector, Toleration
 from dra_spec.resources.quantity import Quantity
@@ -118,14 +118,15 @@ def _names(config: DeviceConfig, leaf: Leaf) -> bool:
     return leaf.main in config.requests or leaf.name in config.requests
 
 
+def configs_for_request(request: str, config: Sequence[DeviceConfig]) -> tuple[DeviceConfig, ...]:
+    """The entries about a request of a result, in order, whatever their driver. Source: resourceclaim, ConfigForResult."""
+    names = {request, main_request(request)}
+    return tuple(c for c in config if c.opaque and (not c.requests or names.intersection(c.requests)))
+
+
 def configs_for(result: Result, config: Sequence[DeviceConfig]) -> tuple[DeviceConfig, ...]:
-    """The entries that a driver applies to a device, in order. Source: resourceclaim, ConfigForResult."""
-    main = result.request.partition("/")[0]
-    return tuple(
-        c
-        for c in config
-        if c.opaque and (not c.requests or result.request in c.requests or main in c.requests) and c.opaque.driver == result.driver
-    )
+    """The entries that a driver applies to a device, in order: those about its request that name the driver."""
+    return tuple(c for c in configs_for_request(result.request, config) if c.opaque and c.opaque.driver == result.driver)
 
 
 def node_selector_of(devices: Sequence[PoolDevice], node: Node, settings: Settings) -> NodeSelector | None:

@@ -11,6 +11,7 @@ from dra_spec.allocation.gates import DEFAULT_FEATURES, DEFAULT_VERSION, feature
 from dra_spec.allocation.inventory import Pool
 from dra_spec.allocation.rules import Rules
 from dra_spec.allocation.variants import BY_VERSION, rules_with
+from dra_spec.selectors import Environment
 
 
 def _as_they_are(pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
@@ -25,6 +26,7 @@ class Settings:
     `pool_order`: an order to try the pools in. The stable copy tries them in any (Go's map order), so each is a possible answer of it.
     `undecided`: what the caller cannot take an answer about is UnsupportedFeature: shared devices (if the state is a set of names), and
     fields whose gate is off, which an API server would have dropped.
+    `extended_resources`: whether device classes serve extended resources (DRAExtendedResource).
     """
 
     version: str = DEFAULT_VERSION
@@ -34,6 +36,7 @@ class Settings:
     as_written: bool = False
     pool_order: Callable[[tuple[Pool, ...]], tuple[Pool, ...]] = _as_they_are
     undecided: bool = False
+    extended_resources: bool = True
 
     @classmethod
     def of(cls, version: str = DEFAULT_VERSION, gates: Mapping[str, bool] | None = None, defects: Iterable[str] | None = None) -> Settings:
@@ -41,9 +44,27 @@ class Settings:
 
         Raises ValueError for an unknown version, gate or defect, and if no allocator of the release supports the features together.
         """
-        features = features_of(gates_of(version, gates))
+        given = gates_of(version, gates)
+        features = features_of(given)
         rules = rules_with(BY_VERSION[version] if defects is None else defects)
-        return cls(version, features, variant_for(version, features), rules)
+        return cls(version, features, variant_for(version, features), rules, extended_resources=given["DRAExtendedResource"])
+
+    @classmethod
+    def with_features(cls, version: str, features: AbstractSet[str]) -> Settings:
+        """A release with just these allocator features, and its known defects. Raises ValueError as `of` does."""
+        return cls(version, frozenset(features), variant_for(version, features), rules_with(BY_VERSION[version]))
+
+    @property
+    def environment(self) -> Environment:
+        """How the scheduler compiles selectors."""
+        return Environment.of(self.version)
+
+    @property
+    def admission(self) -> Environment:
+        """How the API server compiles the selectors of new objects."""
+        return Environment.of(
+            self.version, stored=False, consumable=self.has("ConsumableCapacity"), list_types=self.has("ListTypeAttributes")
+        )
 
     def has(self, feature: str) -> bool:
         """Whether the allocator's feature is on."""

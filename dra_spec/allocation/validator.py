@@ -13,12 +13,13 @@ import attrs
 
 from dra_spec.allocation.errors import FatalAllocation, UnsupportedFeature
 from dra_spec.allocation.validator_pairs import broken_across
+from dra_spec.allocation.validator_resources import broken_resources, exists
 from dra_spec.allocation.validator_view import Seen, SeenPool, pools_seen
 from dra_spec.allocation.validator_worth import Taken, refusal
 from dra_spec.allocation.z3_problem import Pick, Problem, Solution
 from dra_spec.resources.claims import ExactRequest
 from dra_spec.resources.meta import CelSelector
-from dra_spec.selectors import Selector, SelectorDevice, SelectorError, compile_selector
+from dra_spec.selectors import Environment, Selector, SelectorDevice, SelectorError, compile_selector
 
 MOST_RESULTS = 32
 
@@ -63,6 +64,7 @@ def _all(problem: Problem, solution: Solution) -> Iterator[tuple[str, str]]:
         for rule, text in _alone(problem, request, seen, pick):
             yield rule, f"{_label(problem, pick)}: {text}"
     yield from _counts(problem, solution, views)
+    yield from broken_resources(problem, solution)
     yield from broken_across(problem, taken)
 
 
@@ -97,18 +99,18 @@ def selectors_refuse(problem: Problem, request: ExactRequest, seen: Seen) -> str
         return f"there is no class {request.device_class_name}"
     view = SelectorDevice.of(seen.slice.spec.driver, seen.slice.spec.pool.name, seen.device)
     for selector in device_class.spec.selectors + request.selectors:
-        if not _holds(selector, view):
+        if not _holds(selector, view, problem.environment):
             return f"the selector {selector.expression!r} does not hold"
     return ""
 
 
 @functools.lru_cache(maxsize=1024)
-def _compiled(selector: CelSelector) -> Selector:
-    return compile_selector(selector.expression, selector.at)
+def _compiled(selector: CelSelector, environment: Environment) -> Selector:
+    return compile_selector(selector.expression, selector.at, environment)
 
 
-def _holds(selector: CelSelector, view: SelectorDevice) -> bool:
-    answer = _compiled(selector).matches(view)
+def _holds(selector: CelSelector, view: SelectorDevice, environment: Environment) -> bool:
+    answer = _compiled(selector, environment).matches(view)
     return not isinstance(answer, SelectorError) and answer
 
 
@@ -116,6 +118,10 @@ def _counts(problem: Problem, solution: Solution, views: Sequence[Mapping[str, S
     """Each request has as many devices as it asks for, from one of its alternatives."""
     for index, claim in enumerate(problem.claims):
         mine = [p for p in solution.picks if p.claim == index]
+        if not exists(problem, claim, solution.nodes[problem.call_of[index]]):
+            if mine:
+                yield "special", f"{claim.label} has devices on a node where there is no such claim"
+            continue
         if len(mine) > MOST_RESULTS:
             yield "limit", f"{claim.label} has {len(mine)} devices, at most {MOST_RESULTS} are allowed"
         for request in claim.spec.requests:

@@ -170,7 +170,8 @@ def _values(problem: Problem, each: Taken, name: str, covered: int, match: bool)
     for derived in each.request.derived_attributes:
         if derived.name == name:
             spec = each.seen.slice.spec
-            value = compile_derived(derived.expression).value(SelectorDevice.of(spec.driver, spec.pool.name, each.device))
+            compiled = compile_derived(derived.expression, environment=problem.environment)
+            value = compiled.value(SelectorDevice.of(spec.driver, spec.pool.name, each.device))
             if isinstance(value, SelectorError):
                 return frozenset()
             return frozenset(_like_attribute(v) for v in (value if isinstance(value, tuple) else (value,)))

@@ -14,6 +14,8 @@ import attrs
 import z3
 
 from dra_spec.allocation.errors import UnsupportedFeature
+from dra_spec.allocation.extended import Running, served_by_dra
+from dra_spec.allocation.extended_nodes import needs, stock, with_specials
 from dra_spec.allocation.z3_encoding import Encoding
 from dra_spec.allocation.z3_groups import World
 from dra_spec.allocation.z3_leaf import Answers
@@ -72,17 +74,21 @@ def template_of(loaded: Loaded) -> Template:
     return Template(node, loaded.slices)
 
 
-def nodes_needed(problem: Problem, template: Template, pinned: Mapping[str, bool] | None = None) -> WhatIf:
+def nodes_needed(problem: Problem, template: Template, pinned: Mapping[str, bool] | None = None, daemons: Sequence[Call] = ()) -> WhatIf:
     """The least number of template nodes with which all calls of the problem have an allocation together.
 
-    `pinned`: by call label, that it cannot go to new nodes. Raises UnsupportedFeature if nodes share devices or counters, and if there are
-    too many kinds of pods.
+    `pinned`: by call label, that it cannot go to new nodes; `daemons`: what each new node brings along (pods of a DaemonSet). Raises
+    UnsupportedFeature if nodes share devices or counters, and if there are too many kinds of pods.
     """
     if not problem.calls:
         return WhatIf(0)
     _independent(problem)
+    places = [template.node]
+    problem = attrs.evolve(problem, calls=tuple(with_specials(c, places, problem.backing) for c in problem.calls))
     kinds = _kinds_of_calls(problem, pinned or {})
-    sites = [*_sites(problem, kinds), _Site(template.node.name, 0, template.node, template.slices, (), tuple(k.free for k in kinds))]
+    always = tuple(with_specials(c, places, problem.backing) for c in daemons)
+    new = _Site(template.node.name, 0, template.node, template.slices, (), tuple(k.free for k in kinds), always=always)
+    sites = [*_sites(problem, kinds), new]
     demand = tuple(len(k.calls) for k in kinds)
     asked = itertools.count()
     patterns = [_patterns(problem, site, kinds, demand, asked) for site in sites]
@@ -104,7 +110,8 @@ class _Kind:
 
 @attrs.frozen(eq=False)
 class _Site:
-    """A kind of node. `number` 0: as many as are wanted. `open_to`: by kind of pod."""
+    """A kind of node. `number` 0: as many as are wanted. `open_to`: by kind of pod. `running`: pods that use extended resources there;
+    `always`: calls that each such node takes besides."""
 
     name: str
     number: int
@@ -113,6 +120,8 @@ class _Site:
     holdings: tuple[Holding, ...]
     open_to: tuple[bool, ...]
     names: tuple[str, ...] = ()  # of all nodes that are like this one
+    running: tuple[Running, ...] = ()
+    always: tuple[Call, ...] = ()
     answers: Answers = attrs.field(factory=dict)
 
 
@@ -131,7 +140,8 @@ def _independent(problem: Problem) -> None:
 def _kinds_of_calls(problem: Problem, pinned: Mapping[str, bool]) -> list[_Kind]:
     alike: dict[object, list[Call]] = {}
     for call in problem.calls:
-        key = (tuple(_content(c.spec) for c in call.claims), call.nodes, pinned.get(call.label, False))
+        claims = tuple((_content(c.spec), c.special and (c.special.asked, c.special.served)) for c in call.claims)
+        key = (claims, tuple(p.asks for p in call.pods), call.nodes, pinned.get(call.label, False))
         alike.setdefault(key, []).append(call)
     return [_Kind(tuple(calls), not pinned.get(calls[0].label, False)) for calls in alike.values()]
 
@@ -151,6 +161,7 @@ def _content(value: object) -> object:
 def _sites(problem: Problem, kinds: Sequence[_Kind]) -> Iterator[_Site]:
     """The nodes that exist, those with equal devices together."""
     alike: dict[object, list[_Site]] = {}
+    resources = sorted(needs(p for k in kinds for p in k.calls[0].pods))
     for name in dict.fromkeys(n for k in kinds for n in k.calls[0].nodes):
         slices = tuple(s for s in problem.slices if s.spec.node_name == name or any(d.node_name == name for d in s.spec.devices))
         labels = {"/".join(s.pool_id): i for i, s in enumerate(slices)}
@@ -168,8 +179,12 @@ def _sites(problem: Problem, kinds: Sequence[_Kind]) -> Iterator[_Site]:
         )
         taken = tuple(sorted((labels[h.device.rpartition("/")[0]], h.device.rpartition("/")[2], h.shared, h.consumed) for h in holdings))
         rules = name if problem.taint_rules else ""  # a rule may name this node's pool
-        site = _Site(name, 1, problem.node(name), slices, holdings, open_to)
-        alike.setdefault((content, taken, open_to, rules), []).append(site)
+        node = problem.node(name)
+        by_dra = served_by_dra(node, resources, problem.backing)
+        plugins = tuple((r, r in by_dra, None if r in by_dra else stock(problem, name, r).left) for r in resources)
+        running = tuple(p for p in problem.running if p.node == name)
+        site = _Site(name, 1, node, slices, holdings, open_to, running=running)
+        alike.setdefault((content, taken, open_to, rules, plugins), []).append(site)
     for sites in alike.values():
         yield attrs.evolve(sites[0], number=len(sites), names=tuple(s.name for s in sites))
 
@@ -208,7 +223,7 @@ class _Room:
             return bool(answer == z3.sat)
         if self.thorough is None:
             self.thorough = encoded(World(self.here, answers=self.site.answers), optional=True)
-            start = 0
+            start = len(self.site.always)
             for number in self.most:
                 for i in range(start, start + number - 1):
                     _in_order(self.thorough, i, i + 1)
@@ -216,14 +231,17 @@ class _Room:
         return holds(self.thorough, *self._wanted(self.thorough, counts))
 
     def _wanted(self, encoding: Encoding, counts: Counts) -> list[z3.BoolRef]:
-        starts = itertools.accumulate(self.most, initial=0)
-        return [encoding.wanted[s + i] for s, n in zip(starts, counts, strict=False) for i in range(n)]
+        always = len(self.site.always)
+        starts = itertools.accumulate(self.most, initial=always)
+        return encoding.wanted[:always] + [encoding.wanted[s + i] for s, n in zip(starts, counts, strict=False) for i in range(n)]
 
 
 def _loaded(problem: Problem, site: _Site, kinds: Sequence[_Kind], counts: Counts) -> Problem:
     """So many pods of each kind, on the one node."""
-    calls = tuple(attrs.evolve(c, nodes=(site.name,)) for k, n in zip(kinds, counts, strict=True) for c in k.calls[:n])
-    return attrs.evolve(problem, slices=site.slices, nodes={site.name: site.node}, holdings=site.holdings, calls=calls)
+    wanted = (*site.always, *(c for k, n in zip(kinds, counts, strict=True) for c in k.calls[:n]))
+    calls = tuple(attrs.evolve(c, nodes=(site.name,)) for c in wanted)
+    nodes = {site.name: site.node}
+    return attrs.evolve(problem, slices=site.slices, nodes=nodes, holdings=site.holdings, calls=calls, running=site.running)
 
 
 def _in_order(encoding: Encoding, one_call: int, next_call: int) -> None:

@@ -43,8 +43,18 @@ def amounts(problem: Problem, request: ExactRequest, device: Device) -> Amounts:
         if taken > capacity.value.value:
             refused[name] = f"{_shown(taken, wanted.get(name, capacity.value))} of {name}, the device has {capacity.value}"
         elif asked is not None and not _respects(capacity, taken):
-            refused[name] = f"{wanted[name]} of {name}, which its request policy does not allow"
+            refused[name] = f"{wanted[name]} of {name}, which its request policy does not allow{_told(capacity)}"
     return Amounts(consumed, refused)
+
+
+def _told(capacity: Capacity) -> str:
+    """What the policy allows, in words."""
+    policy = capacity.request_policy
+    valid = policy.valid_range if policy is not None else None
+    if valid is not None:
+        most = f" to {valid.max}" if valid.max is not None else " or more"
+        return f" ({valid.min}{most}{f' in steps of {valid.step}' if valid.step is not None else ''})"
+    return f" (one of {', '.join(str(v) for v in policy.valid_values)})" if policy is not None else ""
 
 
 def _shown(amount: Fraction, like: Quantity) -> Quantity:

@@ -14,7 +14,7 @@ import z3
 
 from dra_spec.allocation.z3_groups import Group, World
 from dra_spec.allocation.z3_leaf import MAX_RESULTS, Leaf, Reason
-from dra_spec.allocation.z3_problem import Pick, Problem, Solution
+from dra_spec.allocation.z3_problem import Pick, Problem, Solution, WantedClaim
 
 ONCE = Reason("once", (), "a device serves one request only")
 
@@ -37,6 +37,7 @@ class Encoding:
     number: dict[tuple[int, int], z3.ArithRef] = attrs.field(factory=dict)  # of groups with more than one device
 
     def __attrs_post_init__(self) -> None:
+        from dra_spec.allocation.z3_resources import resource_rules
         from dra_spec.allocation.z3_rules import shared_rules
 
         self._variables()
@@ -46,6 +47,7 @@ class Encoding:
         self._once()
         self._limit()
         shared_rules(self)
+        resource_rules(self)
 
     @property
     def problem(self) -> Problem:
@@ -82,6 +84,12 @@ class Encoding:
             return z3.PbLe([(self.used[pair], w) for w, pair in weighted if w], bound) if bound >= 0 else z3.BoolVal(False)
         return z3.Sum([w * self.amount(pair) for w, pair in weighted]) <= bound
 
+    def exists(self, leaf: Leaf) -> z3.BoolRef | None:
+        """That the leaf's pod is on a node where there is such a claim; None if there is one wherever it is."""
+        places = self.at[leaf.call]
+        nodes = self.world.where.get(leaf.claim)
+        return None if nodes is None or len(nodes) == len(places) else z3.Or([places[n] for n in nodes])
+
     def amount(self, pair: tuple[int, int]) -> z3.ArithRef:
         """How many devices the leaf takes from the group."""
         return self.number.get(pair, z3.If(self.used[pair], z3.IntVal(1), z3.IntVal(0)))
@@ -98,7 +106,10 @@ class Encoding:
             self.at.append(there)
             self.solver.add(z3.PbEq([(b, 1) for b in there.values()], 1))
         for leaf in self.world.leaves:
-            self.active[leaf.index] = z3.Bool(f"active {leaf.index}")
+            active = self.active[leaf.index] = z3.Bool(f"active {leaf.index}")
+            exists = self.exists(leaf)
+            if exists is not None:  # a claim that the scheduler makes on some nodes only
+                self.solver.add(z3.Implies(active, exists))
             for group in self.world.groups:
                 reasons = group.reasons(leaf)
                 if reasons and not self.tracked:
@@ -142,8 +153,9 @@ class Encoding:
 
     def _spare(self, leaf: Leaf) -> int:
         """How many devices the leaf can do without: all but one, or all of a request beside which there are others."""
-        requests = self.problem.claims[leaf.claim].spec.requests
-        return leaf.count if len(requests) > 1 and requests[leaf.number].exactly is not None else max(leaf.count - 1, 0)
+        request = self.problem.claims[leaf.claim].spec.requests[leaf.number]
+        beside = sum(len(c.spec.requests) for c in self.problem.claims)
+        return leaf.count if beside > 1 and request.exactly is not None else max(leaf.count - 1, 0)
 
     def _all(self, leaf: Leaf) -> None:
         """Every device on the list, whatever else stands against it, and at least one."""
@@ -181,10 +193,12 @@ class Encoding:
             first = leaves[0]
             claim = self.problem.claims[first.claim]
             request = claim.spec.requests[first.number]
-            satisfied = z3.Or(active)
+            exists = self.exists(first)
+            satisfied = z3.Or(active) if exists is None else z3.Implies(exists, z3.Or(active))
             if self.optional:
                 satisfied = z3.Implies(self.wanted[first.call], satisfied)
-            self.rule(Reason("request", (first.claim, first.main), wish(leaves, claim.label), request.at), satisfied)
+            text = wish(leaves, claim.label) + purpose(claim, first.main)
+            self.rule(Reason("request", (first.claim, first.main), text, request.at), satisfied)
 
     # --- rules about several --------------------------------------------------------------------------------------------
 
@@ -249,6 +263,12 @@ def wish(leaves: Sequence[Leaf], claim: str) -> str:
         return f"{number} of class {leaf.request.device_class_name}{' (admin access)' if leaf.admin else ''}"
 
     return f"request {leaves[0].main} of {claim} wants " + ", or else ".join(one(leaf) for leaf in leaves)
+
+
+def purpose(claim: WantedClaim, request: str) -> str:
+    """For which container's extended resource a request of a special claim is, in words; "" for other claims."""
+    uses = [u for u in claim.special.uses if u.request == request] if claim.special is not None else []
+    return f" for {uses[0].resource} in {' and '.join(u.container for u in uses)}" if uses else ""
 
 
 def _devices(count: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from dra_spec.allocation.errors import FatalAllocation, UnsupportedFeature
-from dra_spec.allocation.z3_leaf import Answers, Leaf, Reason, Table, derived_values, leaves_of
+from dra_spec.allocation.z3_leaf import Answers, Leaf, Reason, Table, derived_values, leaves_of, special_nodes
 from dra_spec.allocation.z3_problem import Problem
 from dra_spec.allocation.z3_view import Candidate, NodeView, PoolFacts, draws, view
 from dra_spec.resources.semver import SemVer
@@ -55,6 +55,7 @@ class World:
     merge: bool = True
     answers: Answers = attrs.field(factory=dict)  # of selectors; to be shared by worlds with the same devices
     leaves: list[Leaf] = attrs.field(init=False)
+    where: dict[int, tuple[str, ...]] = attrs.field(init=False)  # by claim of the scheduler: the nodes where it exists
     table: Table = attrs.field(init=False)
     views: dict[str, NodeView] = attrs.field(init=False)
     groups: list[Group] = attrs.field(init=False)
@@ -62,6 +63,7 @@ class World:
     def __attrs_post_init__(self) -> None:
         problem = self.problem
         self.leaves = leaves_of(problem)
+        self.where = special_nodes(problem)
         self.table = Table(problem, self.answers)
         self.views = {n: view(problem, problem.node(n)) for n in dict.fromkeys(n for c in problem.calls for n in c.nodes)}
         self._all_or_nothing()
@@ -77,7 +79,8 @@ class World:
                 for candidate, text in seen.away:
                     place = candidate.slice.where("spec")
                     if candidate.name not in found:
-                        found[candidate.name] = (candidate, {name}, [Reason("node", (name, text), text, place)])
+                        kind = "pool" if candidate.name in seen.outdated else "node"
+                        found[candidate.name] = (candidate, {name}, [Reason(kind, (name, text), text, place)])
         merge = self.merge and not any(leaf.admin for leaf in self.leaves)
         self.groups = self._grouped(found.values(), merge)
         for (index, device), text in self.table.errors.items():
@@ -142,7 +145,7 @@ class World:
             for leaf in self.leaves
             for c in self.problem.claims[leaf.claim].spec.devices.constraints
         )
-        reasons = tuple(tuple(part) for part in (*listed, *refused))
+        reasons = tuple(tuple((r, r.text if self.everything else "") for r in part) for part in (*listed, *refused))
         return (nodes, reasons, attributes, candidate.pool if uses else "", tuple(sorted(uses.items())), groups)
 
     def values(self, leaf: Leaf, candidate: Candidate, name: str) -> Values:
@@ -150,7 +153,7 @@ class World:
         value of kind `list`, which equals nothing."""
         expression = next((d.expression for d in leaf.request.derived_attributes if d.name == name), None)
         if expression is not None:
-            derived = derived_values(expression, candidate)
+            derived = derived_values(expression, candidate, self.problem.environment)
             if isinstance(derived, SelectorError):
                 self.table.errors[leaf.index, candidate.name] = str(derived)
                 return frozenset()

@@ -12,6 +12,7 @@ from fractions import Fraction
 import attrs
 
 from dra_spec.allocation.errors import FatalAllocation, UnsupportedFeature
+from dra_spec.allocation.extended_nodes import wanted_on
 from dra_spec.allocation.z3_capacity import Amounts, amounts
 from dra_spec.allocation.z3_problem import Problem
 from dra_spec.allocation.z3_view import Candidate
@@ -22,6 +23,7 @@ from dra_spec.resources.slices import Taint
 from dra_spec.selectors import (
     CelAttribute,
     DerivedAttribute,
+    Environment,
     Selector,
     SelectorError,
     SelectorSyntaxError,
@@ -37,7 +39,7 @@ BLOCKING = ("NoSchedule", "NoExecute")
 @attrs.frozen
 class Reason:
     """A rule that stands in the way. `kind`: node, pool, class, selector, error, gate, capacity, in-use, taint, constraint, counter,
-    compatibility, request, fewer, once, limit. `key`: what it is about; reasons are equal if kind and key are."""
+    compatibility, request, fewer, once, limit, resource. `key`: what it is about; reasons are equal if kind and key are."""
 
     kind: str
     key: tuple[object, ...]
@@ -74,7 +76,10 @@ class Leaf:
 def leaves_of(problem: Problem) -> list[Leaf]:
     """All leaf requests in search order. Raises FatalAllocation for what upstream refuses before it searches."""
     found: list[Leaf] = []
+    where = special_nodes(problem)
     for index, claim in enumerate(problem.claims):
+        if where.get(index) == ():
+            continue
         devices = claim.spec.devices
         for constraint in devices.constraints:
             if not constraint.match_attribute and not constraint.distinct_attribute:
@@ -95,6 +100,18 @@ def leaves_of(problem: Problem) -> list[Leaf]:
     return found
 
 
+def special_nodes(problem: Problem) -> dict[int, tuple[str, ...]]:
+    """For each claim that the scheduler makes, the nodes open to its pod on which it exists."""
+    found = {}
+    index = 0
+    for call in problem.calls:
+        for claim in call.claims:
+            if claim.special is not None:
+                found[index] = tuple(n for n in call.nodes if wanted_on(problem, claim, n))
+            index += 1
+    return found
+
+
 def _before_search(problem: Problem, label: str, request: ExactRequest) -> None:
     if request.capacity and request.capacity.requests and "ConsumableCapacity" not in problem.features:
         raise FatalAllocation(f"{label}: capacity requests are switched off")
@@ -105,7 +122,7 @@ def _before_search(problem: Problem, label: str, request: ExactRequest) -> None:
             raise FatalAllocation(f"{label}: derived attributes are switched off")
         for derived in request.derived_attributes:
             try:
-                _derived(derived.expression)
+                _derived(derived.expression, problem.environment)
             except SelectorSyntaxError as error:
                 raise FatalAllocation(f"{label}: derived attribute {derived.name}: {error}") from None
     if request.device_class_name not in problem.classes:
@@ -216,7 +233,7 @@ class Table:
         key = (selector.expression, device.name)
         if key not in self.answers:
             try:
-                compiled = _compiled(selector)
+                compiled = _compiled(selector, self.problem.environment)
             except SelectorSyntaxError as error:
                 raise FatalAllocation(str(error)) from None
             seen = device.view
@@ -244,19 +261,19 @@ class Table:
 
 
 @functools.lru_cache(maxsize=1024)
-def _derived(expression: str) -> DerivedAttribute:
-    return compile_derived(expression)
+def _derived(expression: str, environment: Environment) -> DerivedAttribute:
+    return compile_derived(expression, environment=environment)
 
 
-def derived_values(expression: str, device: Candidate) -> tuple[CelAttribute, ...] | SelectorError:
+def derived_values(expression: str, device: Candidate, environment: Environment) -> tuple[CelAttribute, ...] | SelectorError:
     """What a derived attribute is on a device: its values, more than one only for a list. Raises SelectorSyntaxError."""
-    value = _derived(expression).value(device.view)
+    value = _derived(expression, environment).value(device.view)
     return value if isinstance(value, (SelectorError, tuple)) else (value,)
 
 
 @functools.lru_cache(maxsize=1024)
-def _compiled(selector: CelSelector) -> Selector:
-    return compile_selector(selector.expression, selector.at)
+def _compiled(selector: CelSelector, environment: Environment) -> Selector:
+    return compile_selector(selector.expression, selector.at, environment)
 
 
 def held(claim: str) -> Reason:

@@ -3,110 +3,132 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from dra_spec.allocation.errors import UnsupportedFeature
+from dra_spec.allocation.extended import PodAsks, asks_of
+from dra_spec.allocation.extended_manifests import Extended, finished, made_by_scheduler, pod_label
+from dra_spec.allocation.extended_nodes import with_specials
+from dra_spec.allocation.label_hints import attribute_as_label, node_label_hints
+from dra_spec.allocation.settings import Settings
 from dra_spec.allocation.z3_problem import Call, Problem, WantedClaim, holdings_of, node_names
 from dra_spec.allocation.z3_view import matches
 from dra_spec.resources.claims import ClaimSpec, ResourceClaim, ResourceClaimTemplate
-from dra_spec.resources.core import Node, Pod
-from dra_spec.resources.meta import CelSelector
+from dra_spec.resources.core import Node, Pod, PodClaim
 from dra_spec.resources.problems import ManifestError
 from dra_spec.resources.problems import Problem as Wrong
 from dra_spec.resources.reader import Loaded
 from dra_spec.resources.slices import Pool as SlicePool
 from dra_spec.resources.slices import SliceSpec
 
-IMPLICIT_EXTENDED = "deviceclass.resource.kubernetes.io/"
-_READ = re.compile(r"""device\.(?:attributes|capacity)\[\s*["']([^"']+)["']\s*\]\s*(?:\.\??(\w+)|\[\s*\??\s*["']([^"']+)["']\s*\])""")
-
 
 @attrs.frozen(eq=False)
 class Waiting:
-    """A problem, what of the manifests is not encoded (each with its place), and hints about likely mistakes."""
+    """A problem, what of the manifests is not encoded (each with its place), and hints about likely mistakes. `pods`: of each call."""
 
     problem: Problem
     not_encoded: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+    pods: tuple[tuple[Pod, ...], ...] = ()
 
 
-def waiting(loaded: Loaded, claim: str = "", node: str = "") -> Waiting:
+def waiting(loaded: Loaded, claim: str = "", node: str = "", settings: Settings | None = None, new: Node | None = None) -> Waiting:
     """Every pod without an allocation as one call; claims and templates that no pod uses as calls of their own.
 
     `claim`: only this claim (name or namespace/name; of a pod as POD-ENTRY), alone. `node`: only this node. Pods that share a claim are one
-    call, so they land on one node. Raises ManifestError for names that are not there.
+    call, so they land on one node. `new`: nodes like this one may be added, so a pod may have no node yet. Raises ManifestError for names
+    that are not there.
     """
+    settings = settings or Settings()
+    extended = Extended.of(loaded, settings)
     nodes = node_names(loaded)
     if node and node not in nodes:
         raise _unknown("node", node, nodes)
     here = (node,) if node else nodes
-    units = list(_units(loaded, here))
+    units = list(_units(loaded, here, new))
     if claim:
         units = [_only(units, claim)]
-    others = tuple(dict.fromkeys(n for pod in loaded.pods for n in _extended(loaded, pod))) if not claim else ()
-    if not units and not others:
+    if not units:
         raise ManifestError([Wrong("DRA220", "no claim waits for an allocation, so there is nothing to decide")])
     problem = Problem(
         {c.name: c for c in loaded.classes},
         loaded.slices,
         {n.name: n for n in loaded.nodes},
-        tuple(call for call, _ in units),
+        tuple(with_specials(call, [extended.node(n) for n in call.nodes], extended.classes) for call, _ in units),
         holdings_of(loaded.claims),
         loaded.taint_rules,
+        backing=extended.classes,
+        unbacked=extended.unserved,
+        running=extended.running(),
+        features=frozenset(settings.features),
+        version=settings.version,
     )
     pods = [pod for _, pods in units for pod in pods] if not claim else []
-    notes = tuple(dict.fromkeys([*(n for pod in pods for n in _not_encoded(loaded, pod)), *others]))
-    return Waiting(problem, notes, tuple(node_label_hints(loaded)))
+    notes = dict.fromkeys(n for pod in pods for n in (*_not_encoded(loaded, pod), *extended.not_told(pod, here)))
+    cut = [w.message for w in loaded.warnings if w.code == "DRA301"]
+    hints = (*node_label_hints(loaded), *extended.hints(pods, here), *cut)
+    return Waiting(problem, tuple(notes), hints, tuple(tuple(p) for _, p in units))
 
 
-def _units(loaded: Loaded, nodes: tuple[str, ...]) -> Iterator[tuple[Call, list[Pod]]]:
+def _units(loaded: Loaded, nodes: tuple[str, ...], new: Node | None) -> Iterator[tuple[Call, list[Pod]]]:
     claims = {(c.namespace, c.name): c for c in loaded.claims}
     templates = {(t.namespace, t.name): t for t in loaded.templates}
     used: set[str] = set()
-    groups: list[tuple[list[Pod], dict[str, WantedClaim], set[str]]] = []
+    groups: list[tuple[list[Pod], dict[str, WantedClaim], set[str], list[PodAsks]]] = []
     for pod in loaded.pods:
+        if _daemon(pod) and not _daemon_exists(loaded, pod):
+            continue
         wanted: dict[str, WantedClaim] = {}
         open_to = {n for n in nodes if _may_go(loaded, pod, n)}
         for entry in pod.spec.resource_claims:
-            named = claims.get((pod.namespace, entry.resource_claim_name))
+            named = claims.get((pod.namespace, claim_name(pod, entry) or ""))
             template = templates.get((pod.namespace, entry.resource_claim_template_name))
+            if template is not None:
+                used.add(template.label)
+            if claim_name(pod, entry) == "":
+                continue
             if named is not None:
                 used.add(named.label)
                 if named.status.allocation is None:
-                    wanted[named.label] = WantedClaim(f"claim {named.name}", named.spec)
+                    name = entry.resource_claim_name or f"{pod.name}-{entry.name}"
+                    wanted[named.label] = WantedClaim(f"claim {name}", named.spec)
                 else:
-                    open_to &= {n for n in nodes if _allocated_for(loaded, named, n)}
+                    open_to &= {n for n in nodes if _allocated_for(named, _node(loaded, n))}
             elif template is not None:
-                used.add(template.label)
                 label = f"{pod.label} {entry.name}"
                 wanted[label] = WantedClaim(f"claim {pod.name}-{entry.name}", template.spec.spec)
-        done = pod.status.phase in ("Succeeded", "Failed")
-        if not wanted or done:
+        # a pod that has a node already is counted there
+        asks = PodAsks(pod_label(loaded, pod), () if pod.spec.node_name else asks_of(pod))
+        if finished(pod) or not (wanted or asks.asks):
             continue
         sharing = [g for g in groups if set(g[1]) & set(wanted)]
         for group in sharing:
             groups.remove(group)
         pods = [p for g in sharing for p in g[0]] + [pod]
         together = {k: c for g in sharing for k, c in g[1].items()} | wanted
-        groups.append((pods, together, open_to.intersection(*(g[2] for g in sharing))))
-    for pods, together, open_to in groups:
+        all_asks = [a for g in sharing for a in g[3]] + ([asks] if asks.asks else [])
+        groups.append((pods, together, open_to.intersection(*(g[2] for g in sharing)), all_asks))
+    for pods, together, open_to, all_asks in groups:
         label = " and ".join(pod_label(loaded, p) for p in pods)
-        if not open_to:
-            raise ManifestError([Wrong("DRA221", f"{label} may go to none of the nodes {', '.join(nodes)}", pods[0].where("spec"))])
-        yield Call(label, tuple(together.values()), tuple(n for n in nodes if n in open_to)), pods
+        if not open_to and not (new is not None and all(may_join(loaded, p, new) for p in pods)):
+            text = f"{label} may go to none of the nodes {', '.join(nodes)}"
+            text = "; ".join([text, *(h for pod in pods for h in attribute_as_label(loaded, pod))])
+            raise ManifestError([Wrong("DRA221", text, pods[0].where("spec"))])
+        yield Call(label, tuple(together.values()), tuple(n for n in nodes if n in open_to), tuple(all_asks)), pods
     rest: tuple[ResourceClaim | ResourceClaimTemplate, ...] = (*loaded.claims, *loaded.templates)
     for each in rest:
-        if each.label not in used and not (isinstance(each, ResourceClaim) and each.status.allocation is not None):
+        if each.label not in used and not (isinstance(each, ResourceClaim) and (each.status.allocation or made_by_scheduler(each))):
             word = "claim" if isinstance(each, ResourceClaim) else "claim of template"
             yield Call(f"{word} {each.name}", (WantedClaim(f"{word} {each.name}", _spec(each)),), nodes), []
 
 
-def pod_label(loaded: Loaded, pod: Pod) -> str:
-    """The pod's name, with its namespace where another pod has the same name."""
-    alike = sum(p.name == pod.name for p in loaded.pods)
-    return f"pod {pod.name}" if alike == 1 else f"pod {pod.namespace}/{pod.name}"
+def claim_name(pod: Pod, entry: PodClaim) -> str | None:
+    """The claim that stands for an entry: by name, or generated and noted in the pod's status; None if it is not generated yet, "" if the
+    entry needs none."""
+    generated = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
+    return entry.resource_claim_name or generated.get(entry.name)
 
 
 def _spec(each: ResourceClaim | ResourceClaimTemplate) -> ClaimSpec:
@@ -131,19 +153,73 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> ManifestError:
     return ManifestError([Wrong("DRA202", f"there is no {kind} {name!r}{hint}", found=name, expected=", ".join(known))])
 
 
+def _node(loaded: Loaded, name: str) -> Node:
+    """The node's object, or one without labels."""
+    return next((n for n in loaded.nodes if n.name == name), None) or Problem({}, (), {}, ()).node(name)
+
+
 def _may_go(loaded: Loaded, pod: Pod, name: str) -> bool:
     if pod.spec.node_name:
         return pod.spec.node_name == name
-    node = next((n for n in loaded.nodes if n.name == name), None)
-    labels = node.labels if node is not None else {}
-    if node is not None and node.spec.unschedulable:
+    node = _node(loaded, name)
+    if _daemon(pod):
+        return name == _home(loaded, pod).name
+    return not node.spec.unschedulable and _labelled(pod, node)
+
+
+def _labelled(pod: Pod, node: Node) -> bool:
+    return all(node.labels.get(k) == v for k, v in pod.spec.node_selector.items())
+
+
+def _daemon(pod: Pod) -> bool:
+    return pod.workload.startswith("DaemonSet ")
+
+
+def _home(loaded: Loaded, pod: Pod) -> Node:
+    """A DaemonSet has a pod for each node."""
+    return loaded.nodes[pod.ordinal]
+
+
+def _daemon_exists(loaded: Loaded, pod: Pod) -> bool:
+    """Not if the node lacks the labels that the pods ask for, and not if the manifests list the pod that is there already."""
+    home, name = _home(loaded, pod), pod.workload.partition(" ")[2]
+    there = [p for p in loaded.pods if p.spec.node_name == home.name and p.namespace == pod.namespace]
+    made = any(o.kind == "DaemonSet" and o.name == name for p in there for o in p.metadata.owner_references)
+    return _labelled(pod, home) and not made
+
+
+def may_join(loaded: Loaded, pod: Pod, new: Node) -> bool:
+    """Whether a waiting pod may go to a node that is added: its labels, and what its claims have already, allow it."""
+    if pod.spec.node_name or _daemon(pod) or new.spec.unschedulable or not _labelled(pod, new):
         return False
-    return all(labels.get(k) == v for k, v in pod.spec.node_selector.items())
+    named = {(pod.namespace, claim_name(pod, e)) for e in pod.spec.resource_claims}
+    another = attrs.evolve(new, metadata=attrs.evolve(new.metadata, name=f"new {new.name}"))
+    return all(_allocated_for(c, another) for c in loaded.claims if (c.namespace, c.name) in named)
 
 
-def _allocated_for(loaded: Loaded, claim: ResourceClaim, name: str) -> bool:
+def daemons(loaded: Loaded, new: Node) -> tuple[Call, ...]:
+    """The pods that a node brings along when it is added: one of each DaemonSet for whose pods it has the labels.
+
+    Raises UnsupportedFeature if such pods share a claim.
+    """
+    found = []
+    templates = {(t.namespace, t.name): t for t in loaded.templates}
+    for pod in loaded.pods:
+        if not _daemon(pod) or pod.ordinal or not _labelled(pod, new):
+            continue
+        if any(e.resource_claim_name for e in pod.spec.resource_claims):
+            raise UnsupportedFeature(f"new nodes beside pods of {pod.workload}, which share a claim", pod.where("spec.resourceClaims"))
+        label = f"pod of {pod.workload} on a new node"
+        entries = [(e.name, templates[pod.namespace, e.resource_claim_template_name]) for e in pod.spec.resource_claims]
+        claims = tuple(WantedClaim(f"claim {name} of {label}", template.spec.spec) for name, template in entries)
+        asks = asks_of(pod)
+        if claims or asks:
+            found.append(Call(label, claims, (new.name,), (PodAsks(label, asks),) if asks else ()))
+    return tuple(found)
+
+
+def _allocated_for(claim: ResourceClaim, node: Node) -> bool:
     selector = claim.status.allocation.node_selector if claim.status.allocation else None
-    node = next((n for n in loaded.nodes if n.name == name), None) or Problem({}, (), {}, ()).node(name)
     return selector is None or matches(
         SliceSpec(driver="d", pool=SlicePool(name="p", resource_slice_count=1), node_selector=selector), node
     )
@@ -162,54 +238,3 @@ def _not_encoded(loaded: Loaded, pod: Pod) -> Iterator[str]:
     for node in loaded.nodes:
         if any(t.effect in ("NoSchedule", "NoExecute") for t in node.spec.taints):
             yield f"{node.where('spec.taints').place}: taints of node {node.name}"
-
-
-def _extended(loaded: Loaded, pod: Pod) -> Iterator[str]:
-    backed = {c.spec.extended_resource_name: c.name for c in loaded.classes if c.spec.extended_resource_name}
-    for container in pod.spec.all_containers:
-        for name in {**container.resources.requests, **container.resources.limits}:
-            if name not in backed and not name.startswith(IMPLICIT_EXTENDED):
-                continue
-            text = f"{container.resources.at.place}: pod {pod.name} asks for the extended resource {name} (extended resources by DRA)"
-            plugin = [n.name for n in loaded.nodes if name in n.status.allocatable]
-            if plugin:
-                text += f"; node {plugin[0]} has it from a device plugin too"
-            yield text
-
-
-def node_label_hints(loaded: Loaded) -> Iterator[str]:
-    """Selectors that read a node label as if it were an attribute: Node Feature Discovery labels nodes, it publishes no devices."""
-    published: set[tuple[str, str]] = set()
-    for each in loaded.slices:
-        for device in each.spec.devices:
-            for key in (*device.attributes, *device.capacity):
-                domain, slash, ident = key.partition("/")
-                published.add((domain, ident) if slash else (each.spec.driver, key))
-    for selector, owner in _selectors(loaded):
-        for domain, dotted, quoted in dict.fromkeys(_READ.findall(selector.expression)):
-            ident = dotted or quoted
-            if (domain, ident) in published:
-                continue
-            label = f"{domain}/{ident}"
-            having: Node | None = next((n for n in loaded.nodes if label in n.labels), None)
-            nfd = domain.endswith(("node.kubernetes.io", ".nfd.k8s-sigs.io"))
-            if having is None and not nfd:
-                continue
-            place = f"{selector.at.place}: " if selector.at.place else ""
-            whose = f"a label of node {having.name}" if having is not None else "the name of a node label (Node Feature Discovery)"
-            yield (
-                f"{place}{owner} reads the device attribute {label}, which no device has; it is {whose}. "
-                "Labels describe nodes: ask for them with the pod's nodeSelector or node affinity"
-            )
-
-
-def _selectors(loaded: Loaded) -> Iterator[tuple[CelSelector, str]]:
-    for device_class in loaded.classes:
-        for selector in device_class.spec.selectors:
-            yield selector, f"class {device_class.name}"
-    owners: tuple[ResourceClaim | ResourceClaimTemplate, ...] = (*loaded.claims, *loaded.templates)
-    for each in owners:
-        for request in _spec(each).requests:
-            for name, leaf in request.leaves:
-                for selector in leaf.selectors:
-                    yield selector, f"request {name} of {each.name}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import attrs
 
 from dra_spec.allocation.errors import UnsupportedFeature
+from dra_spec.allocation.extended_answer import placed
 from dra_spec.allocation.whatif import spread
 from dra_spec.allocation.z3_encoding import Encoding
 from dra_spec.allocation.z3_groups import World
@@ -35,14 +36,14 @@ def place(problem: Problem) -> Solution | None:
 def _in_turn(problem: Problem) -> Solution | None:
     """Each call on the first node where it fits beside those before it; None if one does not, which says nothing."""
     answers: Answers = {}
-    held = problem.holdings
+    held, running = problem.holdings, problem.running
     nodes: list[str] = []
     picks: list[Pick] = []
     first_claim = 0
     for call in problem.calls:
         for name in call.nodes:
             # in search order, so that pods pack as upstream packs them
-            here = attrs.evolve(problem, holdings=held, calls=(attrs.evolve(call, nodes=(name,)),))
+            here = attrs.evolve(problem, holdings=held, running=running, calls=(attrs.evolve(call, nodes=(name,)),))
             encoding = encoded(World(here, answers=answers))
             if holds(encoding):
                 break
@@ -52,6 +53,7 @@ def _in_turn(problem: Problem) -> Solution | None:
         nodes.append(name)
         picks += mine
         held += tuple(Holding(p.device, call.label, _shared(encoding, p), p.consumed) for p in mine if not p.admin)
+        running += placed(call, name)
         first_claim += len(call.claims)
     return Solution(tuple(nodes), tuple(picks))
 

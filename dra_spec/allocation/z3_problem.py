@@ -11,11 +11,13 @@ from fractions import Fraction
 
 import attrs
 
+from dra_spec.allocation.extended import PodAsks, Running, Special
 from dra_spec.resources.claims import ClaimSpec, ResourceClaim
 from dra_spec.resources.core import Node
 from dra_spec.resources.meta import Metadata
 from dra_spec.resources.reader import Loaded
 from dra_spec.resources.slices import DeviceClass, DeviceTaintRule, ResourceSlice
+from dra_spec.selectors import Environment
 
 # what Kubernetes 1.37 has on by default, by the allocator's own names
 DEFAULT_FEATURES = frozenset(
@@ -43,24 +45,32 @@ class Holding:
 
 @attrs.frozen(eq=False)
 class WantedClaim:
-    """A claim that has no allocation yet. `label` is for messages."""
+    """A claim that has no allocation yet. `label` is for messages; `special`: made by the scheduler for extended resources."""
 
     label: str
     spec: ClaimSpec
+    special: Special | None = None
 
 
 @attrs.frozen(eq=False)
 class Call:
-    """The claims of one pod. `nodes`: where the pod may go, by name; never empty."""
+    """The claims of one pod. `nodes`: where the pod may go, by name; empty only for pods that wait for new nodes. `pods`: what its
+    containers ask for of extended resources; pods that share a claim are one call."""
 
     label: str
     claims: tuple[WantedClaim, ...]
     nodes: tuple[str, ...]
+    pods: tuple[PodAsks, ...] = ()
 
 
 @attrs.frozen(eq=False)
 class Problem:
-    """Everything that the answer depends on. `features`: allocator features that are on."""
+    """Everything that the answer depends on. `features`: allocator features that are on; `version`: of Kubernetes, for the selectors.
+    `backing`: extended resources and the classes that serve them by DRA; `unbacked`: the same for classes that would, but the gate is off;
+    `running`: pods that have a node and use extended resources.
+
+    The rules are those of 1.37 whatever the version: what older releases get wrong is no rule.
+    """
 
     classes: Mapping[str, DeviceClass]
     slices: tuple[ResourceSlice, ...]
@@ -69,6 +79,15 @@ class Problem:
     holdings: tuple[Holding, ...] = ()
     taint_rules: tuple[DeviceTaintRule, ...] = ()
     features: frozenset[str] = DEFAULT_FEATURES
+    version: str = "1.37"
+    backing: Mapping[str, str] = attrs.field(factory=dict)
+    unbacked: Mapping[str, str] = attrs.field(factory=dict)
+    running: tuple[Running, ...] = ()
+
+    @property
+    def environment(self) -> Environment:
+        """How the scheduler compiles selectors."""
+        return Environment.of(self.version)
 
     @classmethod
     def of(

@@ -16,6 +16,7 @@ from dra_spec.allocation.z3_leaf import Leaf, Reason, held
 from dra_spec.allocation.z3_view import CounterName, PoolFacts, draws
 from dra_spec.resources.claims import Constraint
 from dra_spec.resources.problems import NOWHERE, Where
+from dra_spec.resources.quantity import Quantity
 
 _Weighted = list[tuple[Fraction, z3.ArithRef | z3.BoolRef]]
 
@@ -110,7 +111,13 @@ def _counters(e: Encoding, pool: PoolFacts, groups: Sequence[Group]) -> None:
             amount = draws(group.first.device).get(counter, Fraction(0))
             if amount:
                 terms += [(amount, take) for take in takes]
-        text = f"pool {pool.label}: counter {counter[1]} of {counter[0]} has {_shown(e, pool, counter)}"
+        shown = _shown(e, pool, counter)
+        taken = sum((draws(d).get(counter, Fraction(0)) for d in pool.listed if _holders(e, f"{pool.label}/{d.name}")), Fraction(0))
+        wanted = [draws(g.first.device).get(counter, Fraction(0)) for g, _ in charges]
+        overdrawn = taken > value
+        text = f"pool {pool.label}: counter {counter[1]} of {counter[0]} has {shown}"
+        text += _balance("a device", shown, taken, () if overdrawn else wanted)
+        text += "; a counter that is overdrawn blocks its pool" if overdrawn else ""
         reason = Reason("counter", (pool.label, *counter), text, _counter_place(e, pool, counter))
         enough = _sum_at_most(e, terms, value - fixed) if terms else z3.BoolVal(fixed <= value)
         if any(w < 0 for w, _ in terms) or fixed > value or (e.tracked and terms):
@@ -119,10 +126,20 @@ def _counters(e: Encoding, pool: PoolFacts, groups: Sequence[Group]) -> None:
             e.rule(reason, enough)  # holds by itself as long as nothing is drawn
 
 
-def _shown(e: Encoding, pool: PoolFacts, counter: CounterName) -> str:
+def _balance(taker: str, shown: Quantity, taken: Fraction, wanted: Iterable[Fraction]) -> str:
+    """How much of an amount is taken, and how much a taker takes, in words."""
+    text = f", {Quantity(taken, shown.style)} of it taken" if taken else ""
+    amounts = sorted({w for w in wanted if w > 0})
+    if amounts:
+        most = f" to {Quantity(amounts[-1], shown.style)}" if len(amounts) > 1 else ""
+        text += f"; {taker} takes {Quantity(amounts[0], shown.style)}{most}"
+    return text
+
+
+def _shown(e: Encoding, pool: PoolFacts, counter: CounterName) -> Quantity:
     """The counter's value as it is written."""
     sets = (c for s in e.problem.slices if "/".join(s.pool_id) == pool.label for c in s.spec.shared_counters if c.name == counter[0])
-    return next((str(c.counters[counter[1]]) for c in sets if c.counters.get(counter[1])), str(pool.counters[counter]))
+    return next((c.counters[counter[1]] for c in sets if c.counters.get(counter[1])), Quantity.of(pool.counters[counter]))
 
 
 def _counter_place(e: Encoding, pool: PoolFacts, counter: CounterName) -> Where:
@@ -150,7 +167,10 @@ def _capacity(e: Encoding, group: Group) -> None:
                 fixed += amount
         if not terms:
             continue
+        taken = sum((dict(h.consumed).get(name, Fraction(0)) for h in e.problem.holdings if h.device == device.name), Fraction(0))
+        wanted = [amounts.get(name, Fraction(0)) for amounts in by_leaf.values()]
         text = f"device {device.name} has {capacity.value} of {name} for all its users"
+        text += _balance("a request", capacity.value, taken, wanted)
         enough = _sum_at_most(e, terms, capacity.value.value - fixed)
         used = z3.Or([e.used[q.index, group.index] for q in takers])
         e.rule(Reason("capacity-left", (device.name, name), text, device.device.at), z3.Or(z3.Not(used), enough))

@@ -54,12 +54,14 @@ class PoolFacts:
 
 @attrs.frozen(eq=False)
 class NodeView:
-    """`candidates` in search order, also those of broken pools; `away`: devices for other nodes, each with the reason."""
+    """`candidates` in search order, also those of broken pools; `away`: devices for other nodes, each with the reason; `outdated`: those
+    of them that are for this node, by name, in a generation that is not used any more."""
 
     node: Node
     candidates: tuple[Candidate, ...]
     pools: dict[str, PoolFacts]
     away: tuple[tuple[Candidate, str], ...]
+    outdated: frozenset[str] = frozenset()
 
     def broken(self) -> list[PoolFacts]:
         return [p for p in self.pools.values() if p.problem]
@@ -70,6 +72,7 @@ def view(problem: Problem, node: Node) -> NodeView:
     slices = [s for s in sorted(problem.slices, key=lambda s: s.name) if not _hidden(problem, s.spec)]
     candidates: list[Candidate] = []
     away: list[tuple[Candidate, str]] = []
+    outdated: set[str] = set()
     pools: dict[str, PoolFacts] = {}
     for (driver, name), group in itertools.groupby(sorted(slices, key=lambda s: s.pool_id), key=lambda s: s.pool_id):
         members = list(group)
@@ -91,12 +94,15 @@ def view(problem: Problem, node: Node) -> NodeView:
                     device.taints + tuple(r.spec.taint for r in problem.taint_rules if _selected(r, each, device)),
                     (late, driver, name, each.name, index),
                 )
-                reason = _away(each, device, node, each in current, obsolete)
+                reason = _elsewhere(each, device, node)
                 if reason:
                     away.append((found, reason))
-                else:
+                elif each in current and not obsolete:
                     candidates.append(found)
-    return NodeView(node, tuple(sorted(candidates, key=lambda c: c.order)), pools, tuple(away))
+                else:
+                    away.append((found, _outdated(each, facts, obsolete)))
+                    outdated.add(found.name)
+    return NodeView(node, tuple(sorted(candidates, key=lambda c: c.order)), pools, tuple(away), frozenset(outdated))
 
 
 def _hidden(problem: Problem, spec: SliceSpec) -> bool:
@@ -133,22 +139,31 @@ def _invalid(problem: Problem, facts: PoolFacts, sets: Sequence[str], current: S
         yield f"pool {facts.label} is invalid: two counter sets are called {twice}"
     if "PartitionableDevices" in problem.features:
         for device in facts.listed:
+            for use in device.consumes_counters:
+                if not use.counters and use.counter_set not in sets:
+                    yield f"pool {facts.label} is invalid: device {device.name} uses the unknown counter set {use.counter_set}"
             for counter in draws(device):
                 if counter not in facts.counters:
                     yield f"pool {facts.label} is invalid: device {device.name} uses the unknown counter {'/'.join(counter)}"
 
 
-def _away(each: ResourceSlice, device: Device, node: Node, current: bool, obsolete: bool) -> str:
-    """Why the device is none of this node's, "" if it is one."""
+def _elsewhere(each: ResourceSlice, device: Device, node: Node) -> str:
+    """Why the device is not for this node, "" if it is."""
     spec = each.spec
     where: SliceSpec | Device = device if spec.per_device_node_selection else spec
     if not matches(where, node):
         if where.node_name:
             return f"devices are on node {where.node_name}, not on {node.name}"
         return f"node {node.name} is not what the devices' node selector asks for: {_shown(where.node_selector)}"
+    return ""
+
+
+def _outdated(each: ResourceSlice, facts: PoolFacts, obsolete: bool) -> str:
+    """Why a device of the node is not to be had: its generation is not the pool's newest."""
+    generation = each.spec.pool.generation
     if obsolete:
-        return f"pool {'/'.join(each.pool_id)} has a generation newer than {spec.pool.generation} on other nodes"
-    return "" if current else f"generation {spec.pool.generation} of pool {'/'.join(each.pool_id)} is outdated"
+        return f"pool {facts.label} has a generation newer than {generation} on other nodes"
+    return f"generation {generation} of pool {facts.label} is outdated{facts.problem and f', and {facts.problem}'}"
 
 
 def _shown(selector: NodeSelector | None) -> str:

@@ -39,6 +39,7 @@ def _model(file: ModelFile) -> Entry:
         ("features", ", ".join(name for name, on in file.features.items() if on)),
         ("faults and events", budgets),
         ("bounds", ", ".join(f"{name} {value}" for name, value in file.bounds.items()) or f"lag {file.bound('lag')}"),
+        *([("allocation", "any that is feasible, not only upstream's")] if file.allocation == "any" else []),
         ("invariants", promises or "all that its writers allow"),
         ("expected", f"{file.expected}; with all repairs: {file.expected_repaired}"),
         ("shows", ", ".join(file.shows)),
@@ -58,7 +59,9 @@ def _invariant(invariant: Invariant) -> Entry:
         ("source", "; ".join(invariant.source)),
         ("needs", ", ".join(sorted(invariant.needs))),
         ("actions", ", ".join(invariant.actions) if invariant.actions != ("*",) else ""),
-        ("CEL", " ".join(invariant.program.text.split())),
+        ("when", " ".join(invariant.when.text.split()) if invariant.when is not None else ""),
+        ("goal" if invariant.when is not None else "CEL", " ".join(invariant.program.text.split())),
+        ("fair to", ", ".join(invariant.fair) if invariant.when is not None else ""),
         *((f"assumes {name}", " ".join(text.split())) for name, text in invariant.assumptions.items()),
     ]
     return Entry("invariant", invariant.name, invariant.statement, _told(details))

@@ -11,13 +11,15 @@ import click
 from dra_spec.cli.failure import DOUBT, INTERRUPTED, NEGATIVE, OK, UNDECIDED, worst
 from dra_spec.cli.options import Change, change_options, output_option
 from dra_spec.cli.progress import progress_line
+from dra_spec.cli.reduce import reduce_options, reductions
 from dra_spec.cli.report import Finished, TextReport, as_json, warnings
+from dra_spec.explorer.reductions import Reductions
 from dra_spec.scenario.run import run
 from dra_spec.scenario.scenario import Report, Scenario
 from dra_spec.scenario.strict import InputError
 from dra_spec.scenario.targets import scenarios
 from dra_spec.traces import tracefile
-from dra_spec.traces.counterexample import Counterexample, counterexamples
+from dra_spec.traces.counterexample import Counterexample, counterexamples, weighed
 
 
 @click.command("check", short_help="Explore models, or a model made of manifests, and say which promises break.")
@@ -26,10 +28,10 @@ from dra_spec.traces.counterexample import Counterexample, counterexamples
 @click.option(
     "--engine",
     type=click.Choice(["explicit", "plain", "symbolic", "auto"]),
-    default="explicit",
-    show_default=True,
-    help="How to search: state by state, the same in plain Python (slow), with decision diagrams, or whatever fits the model.",
+    help="How to search: state by state, the same in plain Python (slow), with decision diagrams, or whatever fits the model. "
+    "Default: as the model file says, else explicit.",
 )
+@reduce_options
 @click.option(
     "--audit", is_flag=True, help="Afterwards run the model's functions again in other surroundings: they may see only what they read."
 )
@@ -37,13 +39,23 @@ from dra_spec.traces.counterexample import Counterexample, counterexamples
 @output_option
 @click.pass_context
 def command(
-    ctx: click.Context, /, targets: tuple[str, ...], engine: str, audit: bool, trace_dir: Path | None, output: str, **options: object
+    ctx: click.Context,
+    /,
+    targets: tuple[str, ...],
+    engine: str | None,
+    reduce: Reductions,
+    por: bool,
+    audit: bool,
+    trace_dir: Path | None,
+    output: str,
+    **options: object,
 ) -> None:
     """Explores bounded models and says which promises hold within the bounds, and which break, by the shortest run that breaks them.
 
     MODEL is the name of a shipped model (see `dra-spec list`) or a model file. MANIFESTS are files or folders with Kubernetes
-    manifests: pods, claims, classes, slices. Without an argument all shipped models are checked.
+    manifests: pods, claims, classes, slices. Without an argument all shipped models are checked, except those of the nightly tier.
     """
+    chosen = reductions(reduce, por)
     change = Change(**options)  # type: ignore[arg-type]
     overrides = change.overrides()
     todo = scenarios(targets, overrides)
@@ -55,7 +67,7 @@ def command(
     finished: list[Finished] = []
     codes: list[int] = []
     for scenario in todo:
-        item = _check(scenario, engine, audit, trace_dir)
+        item = _check(scenario, engine, audit, trace_dir, chosen)
         finished.append(item)
         codes.append(_code(item))
         if printer is not None:
@@ -72,14 +84,15 @@ def command(
     ctx.exit(code)
 
 
-def _check(scenario: Scenario, engine: str, audit: bool, trace_dir: Path | None) -> Finished:
+def _check(scenario: Scenario, engine: str | None, audit: bool, trace_dir: Path | None, chosen: Reductions) -> Finished:
     with progress_line(scenario.name) as show:
-        report = run(scenario, engine, show, audit)
+        report = run(scenario, engine or scenario.file.engine, show, audit, chosen)
     if report.result.choice:
         click.echo(f"{scenario.name}: engine {report.result.engine}: {report.result.choice}", err=True)
     if report.result.audit:
         click.echo(f"{scenario.name}: audit passed: {report.result.audit}", err=True)
     found = counterexamples(report)
+    report = weighed(report, found)
     files = _write(report, found, trace_dir) if trace_dir is not None else []
     return Finished(report, found, files)
 
@@ -116,7 +129,7 @@ def _code(item: Finished) -> int:
     report = item.report
     if report.interrupted:
         return INTERRUPTED
-    if any(example.spurious for example in item.found):
+    if any(example.spurious and example.trace.promise not in report.spurious for example in item.found):
         return UNDECIDED if report.scenario.not_encoded else DOUBT
     if report.scenario.expected is not None and not report.surprises:
         return OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import Any
 
@@ -33,6 +34,7 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
+        gc.set_threshold(100_000, 20, 100)  # a run makes many objects that stay, so that looking for garbage finds little
         return guarded(lambda: super(_Lazy, self).invoke(ctx))
 
 

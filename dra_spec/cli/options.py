@@ -21,6 +21,7 @@ class Change:
 
     variant: tuple[str, ...]
     repaired: bool
+    allocation: str | None
     invariant: tuple[str, ...]
     assertion: tuple[str, ...]
     bound: tuple[str, ...]
@@ -38,6 +39,7 @@ class Change:
             limits=LimitSpec(self.depth, self.max_states, self.time_limit, self.memory),
             variants=self.variant,
             repaired=self.repaired,
+            allocation=self.allocation or "",
             invariants=self.invariant,
             assertions=self.assertion,
         )
@@ -46,6 +48,11 @@ class Change:
 _OPTIONS = [
     click.option("--variant", multiple=True, metavar="NAME", help="Replace an action: a known defect or a repair (see `list variants`)."),
     click.option("--repaired", is_flag=True, help="Apply all repairs: the protocol that must keep every promise."),
+    click.option(
+        "--allocation",
+        type=click.Choice(names.ALLOCATIONS),
+        help="Which devices a claim may get: those that upstream's allocator finds, or any that are feasible.",
+    ),
     click.option("--invariant", multiple=True, metavar="NAME", help="Check only this promise (may be repeated)."),
     click.option("--assert", "assertion", multiple=True, metavar="CEL", help="Check this expression in every state, too."),
     click.option("--bound", multiple=True, metavar="NAME=N", help=f"Set a bound: {', '.join(names.BOUNDS)}."),

@@ -11,6 +11,7 @@ from rich.console import Console
 from dra_spec.cli.failure import NEGATIVE, OK, worst
 from dra_spec.cli.options import output_option
 from dra_spec.traces import tracefile
+from dra_spec.traces.choices import departures
 from dra_spec.traces.plain import Plain
 from dra_spec.traces.replayer import Replayed, replay
 from dra_spec.traces.story import story
@@ -35,6 +36,8 @@ def command(ctx: click.Context, files: tuple[str, ...], tell: bool, output: str)
             if tell:
                 Console(highlight=False, soft_wrap=True).print(story(trace), end="")
             click.echo(f"{name}: {answer.verdict} ({trace.promise}, {len(trace.steps)} steps)")
+            for each in departures(trace):
+                click.echo(f"    {each}")
     if output == "json":
         data = [_data(name, answer) for name, answer in answers]
         if tell:

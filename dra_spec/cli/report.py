@@ -11,7 +11,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from dra_spec.scenario.run import NOT_KEPT
 from dra_spec.scenario.scenario import Report
+from dra_spec.traces.choices import about_upstream, departures
 from dra_spec.traces.counterexample import Counterexample
 from dra_spec.traces.story import story
 
@@ -47,20 +49,47 @@ def _model(item: Finished) -> dict[str, Any]:
         "python_calls": result.python_calls,
         "bytes_per_state": round(result.bytes_per_state, 1),
         "trace": str(item.files[0]) if item.files else None,
-    }
+        "reductions": [attrs.asdict(report) for report in result.reductions],
+    } | (_any_allocation(item) if report.scenario.any_allocation else {})
+
+
+def _any_allocation(item: Finished) -> dict[str, Any]:
+    """What is said more of a model with any allocation: where its traces leave upstream's choices."""
+    found = [(example.trace.promise, each) for example in item.found for each in departures(example.trace)]
+    return {"allocation": "any", "departures": [{"invariant": promise, **attrs.asdict(each)} for promise, each in found]}
 
 
 def warnings(report: Report) -> list[str]:
     """Oddities of the manifests, promises that nothing put to the test, actions that no state enabled (when all states were seen)."""
     result = report.result
     found = list(report.scenario.warnings)
+    reduced = any(used.name == "por" and used.applied for used in result.reductions)
+    seen = " in the states that were looked at" if reduced else ""
     idle_promises = [found.promise for found in result.properties if found.vacuous]
     if idle_promises:
-        found.append(f"never put to the test, what they speak of does not occur: {', '.join(idle_promises)}")
+        found.append(f"never put to the test, what they speak of does not occur{seen}: {', '.join(idle_promises)}")
     idle = [action.name for action in result.actions if action.never_enabled]
     if idle and result.complete:
-        found.append(f"never enabled: {', '.join(idle)}")
+        found.append(f"never enabled{seen}: {', '.join(idle)}")
     return found
+
+
+def about_allocation(item: Finished) -> list[str]:
+    """What verdicts that were reached with any allocation mean for upstream's allocator."""
+    report = item.report
+    if not report.scenario.any_allocation or report.scenario.not_encoded:
+        return []
+    verdicts = dict(report.invariants())
+    told = []
+    kept = [name for name, verdict in verdicts.items() if verdict == "holds"]
+    if kept:
+        told.append(f"allocation any: with every feasible allocation, so also with upstream's, hold: {', '.join(kept)}")
+    open_ = [found.promise for found in report.result.properties if found.reason == NOT_KEPT]
+    if open_:
+        told.append(f"{', '.join(open_)}: {NOT_KEPT}")
+    told += [f"{name}: undecided, its trace uses any allocation and does not replay: {why}" for name, why in report.spurious.items()]
+    told += [f"{e.trace.promise}: {about_upstream(e.trace)}" for e in item.found if verdicts[e.trace.promise] == "violated"]
+    return told
 
 
 class TextReport:
@@ -97,11 +126,14 @@ class TextReport:
         remarks = [f"not encoded: {note}" for note in scenario.not_encoded]
         if result.stopped and not scenario.not_encoded:
             remarks.append(f"stopped: {result.stopped}")
+        if result.reductions:
+            remarks.append(f"engine {result.engine}, reductions: {'; '.join(map(str, result.reductions))}")
         open_ = [found.promise for found in result.properties if found.verdict == "undecided"]
         if open_ and not scenario.not_encoded:
             remarks.append(f"undecided: {', '.join(open_)}")
+        remarks += about_allocation(item)
         for found in result.properties:
-            if found.verdict == "violated" and found.trace is not None:
+            if found.verdict == "violated" and found.promise not in report.spurious and found.trace is not None:
                 verdicts = [e.verdict for e in item.found if e.trace.promise == found.promise]
                 remarks.append(f"{found.promise}: violated, {len(found.trace)} steps{', ' + verdicts[0] if verdicts else ''}")
             for assumption in scenario.assumptions.get(found.promise, ()):

@@ -1,6 +1,6 @@
 """What the compiled kernels and their Python sides have in common: codes, counters, and the tuples of arrays that are passed.
 
-Machine code is cached per file: after a change here, `touch kernels.py`.
+The codes are part of the machine code: kernel_cache.py looks at this file too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ VIOLATING, ALIVE, ESCAPING = 1, 2, 4
 ACTION_BITS = 20  # in pairs (state, action) on the list of retries
 OUTCOME_BITS = 12  # in `via`, below the action
 NO_PARENT = 0xFFFFFFFF
+NODE, CHUNK = 8, 6  # numbers per node and per chunk of the merged forest
 
 
 class Forest(NamedTuple):
@@ -37,25 +38,43 @@ class Forest(NamedTuple):
     trees: Any  # of parts and of step invariants
 
 
-class Dispatch(NamedTuple):
-    """Which actions are worth a walk, by what is seen at the roots. Actions whose trees begin with one observer make a group.
+class Merged(NamedTuple):
+    """The trees of all actions as one forest (kernels_merge.py). Flat arrays, since a row of a matrix costs a multiplication.
 
-    The entries of group g for what is seen are those from first[base + seen] to first[base + seen + 1]; where that is not known yet,
-    those from unknown[g] to unknown[g + 1]. Entries before unknown[0] are for every state.
+    An entry is what is left to do, two numbers. (action, leaf): its tree leads there. (action, -1 - cell): walk the tree from that cell
+    of `child`, where no path was known. (-1, node): look at that node. Entries of a node for what is seen there are those from first[base +
+    seen] to first[base + seen + 1]; where it has no number yet, `capacity` takes the place of `seen`. Those from first[0] to first[1]
+    are for every state.
+
+    A chunk is a field of a row, some slots side by side. What is left to do when those slots are known, beginning with the nodes of the
+    root that look at one of them, is remembered in `memo`: from and to in `entries`; to = 0: not worked out yet.
     """
 
-    groups: Any  # position, base in seen, base in first
+    nodes: Any  # NODE numbers each: word, shift, mask, base in seen, base in first, capacity, chunk, position
     first: Any
-    unknown: Any
-    entries: Any  # action, cell in child where the walk begins
+    entries: Any
+    stack: Any  # ranges of entries: from, to
+    chunks: Any  # CHUNK numbers each: word, shift, mask, base in memo, root entries: from, to
+    memo: Any
+    pool: Any  # how many entries are used, from where on they are remembered ones
+
+
+class Packed(NamedTuple):
+    """What outcomes do to a packed row: row & keep | put."""
+
+    keep: Any
+    put: Any
+    plain: Any  # per outcome: whether that is all it does
+    plain_leaf: Any  # per leaf: whether all its outcomes are plain
 
 
 class Layout(NamedTuple):
-    """Where each slot is in a row: word, shift, mask."""
+    """Where each slot is in a row: word, shift, mask; and in which chunk, see Merged."""
 
     word: Any
     shift: Any
     mask: Any
+    chunk: Any
 
 
 class Store(NamedTuple):
@@ -82,6 +101,7 @@ class Work(NamedTuple):
     hashes: Any
     retries: Any  # state << ACTION_BITS | action
     again: Any  # the same, being worked off
+    ready: Any  # of the state at hand: action, leaf
     requests: Any  # state, tree
     request_after: Any  # values of the state after, for step invariants
     taken: Any  # per action

@@ -52,7 +52,7 @@ def scouted(model: Model) -> Trees:
     initial = [
         np.array([domains.number(slot, value) for slot, value in enumerate(state)], np.int32) for state in semantics.initial_states()
     ]
-    Scout(Walker(trees), semantics, initial, bool(versions.bearers)).run()
+    Scout(Walker(trees), semantics, initial, versions).run()
     return trees
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 
 import attrs
 
+from dra_spec.explorer import dead, narrowed, por, symmetry
 from dra_spec.explorer.audit import Auditor, scouted
 from dra_spec.explorer.auto import choose
 from dra_spec.explorer.control import Control
-from dra_spec.explorer.model import Model
+from dra_spec.explorer.model import LiveWhen, Model
+from dra_spec.explorer.reductions import NONE, Reductions, Refuted, refused
 from dra_spec.explorer.report import assemble
 from dra_spec.explorer.result import Explored, Limits, Progress, Result
 from dra_spec.explorer.trees import Trees
@@ -25,26 +27,91 @@ def explore(
     progress: Callable[[Progress], None] | None = None,
     interrupted: Callable[[], bool] | None = None,
     audit: bool = False,
+    reductions: Reductions = NONE,
 ) -> Result:
     """Explores the reachable states of a model breadth first and judges its promises.
 
     `engine`: "explicit" (compiled, decision trees), "symbolic" (decision diagrams, from the same trees), "plain" (the oracle, slow), or
     "auto" (explicit or symbolic, by what the trees look like; `Result.choice` says why). `progress` is called about ten times a second;
     `audit`: afterwards run the model's functions again in random surroundings of what they read (audit.py).
+    `reductions`: what may be left out; `Result.reductions` says what became of each.
     `interrupted` is asked between pieces of work, and the first Ctrl-C counts as a yes: the result then says what was found so far.
     Raises `ModelError` for a mistake in the model's text, `EngineError` if a trace does not run again through the plain semantics,
     or if the audit fails.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
+    if reductions.cone or reductions.merge:
+        return _narrowed(model, limits, engine, progress, interrupted, audit, reductions)
     with Control(limits, progress, interrupted) as control:
         engine, why = choose(model) if engine == "auto" else (engine, "")
-        explored, trees = _search(model, engine, control)
+        explored, trees = _reduced(model, engine, control, reductions)
+        unbuilt = [name for name in reductions if name not in (dead.NAME, symmetry.NAME, por.NAME)]
+        explored.reductions = [*explored.reductions, *(refused(name, "not built yet") for name in unbuilt)]
         result = attrs.evolve(assemble(model, explored, control.seconds), choice=why)
-        return attrs.evolve(result, audit=str(Auditor(trees()).run())) if audit else result
+        if audit:
+            result = attrs.evolve(result, audit="; ".join([str(Auditor(trees()).run()), *(tell() for tell in explored.audits)]))
+    if reductions.por and any(report.name == por.NAME and report.applied for report in result.reductions):
+        without = attrs.evolve(reductions, por="")
+        result = por.told(result, reductions.por, model)
+        result = por.beside(result, limits, reductions.por, lambda most: explore(model, most, engine, None, interrupted, False, without))
+    return result
 
 
-def _search(model: Model, engine: str, control: Control) -> tuple[Explored, Callable[[], Trees]]:
+def _narrowed(
+    model: Model,
+    limits: Limits,
+    engine: str,
+    progress: Callable[[Progress], None] | None,
+    interrupted: Callable[[], bool] | None,
+    audit: bool,
+    reductions: Reductions,
+) -> Result:
+    """A search in sub-models, and with steps merged; the limits are for all of it. With `audit` one without that beside it."""
+    rest = attrs.evolve(reductions, cone=False, merge=False)
+    control = Control(limits)
+
+    def search(part: Model) -> Result:
+        left = None if limits.time_limit is None else max(0.0, limits.time_limit - control.seconds)
+        return explore(part, attrs.evolve(limits, time_limit=left), engine, progress, interrupted, audit, rest)
+
+    result = narrowed.explore(model, limits, reductions, search)
+    if audit:
+        most = attrs.evolve(limits, max_states=max(10_000, narrowed.TIMES * result.states), time_limit=max(1.0, result.seconds))
+        narrowed.compare(result, explore(model, most, engine, None, interrupted, False, rest))
+        result = attrs.evolve(result, audit="; ".join([result.audit, narrowed.audited(model)]))
+    return attrs.evolve(result, seconds=control.seconds)
+
+
+def _reduced(model: Model, engine: str, control: Control, reductions: Reductions) -> tuple[Explored, Callable[[], Trees]]:
+    """A search with the reductions that go with it; it begins again without what it found not to be as it was taken to be."""
+    if engine != "explicit":
+        explored, trees = _search(model, engine, control)
+        wanted = [name for name in reductions if name in (dead.NAME, symmetry.NAME, por.NAME)]
+        explored.reductions = [refused(name, f"the {engine} engine does not have it") for name in wanted]
+        return explored, trees
+    excluded: dict[str, dict[Hashable, str]] = {dead.NAME: {}, symmetry.NAME: {}}
+    while True:
+        plan = dead.find(model, excluded[dead.NAME]) if reductions.dead else None
+        live = plan.live if plan else ()
+        group = symmetry.find(model, excluded[symmetry.NAME], live) if reductions.symmetry else None
+        try:
+            explored, trees = _search(model, engine, control, group if group and group.generators else None, live, reductions)
+        except Refuted as error:
+            excluded[error.name][error.what] = str(error)
+            continue
+        explored.reductions = [*(used.report for used in (plan, group) if used), *explored.reductions]
+        return explored, trees
+
+
+def _search(
+    model: Model,
+    engine: str,
+    control: Control,
+    group: symmetry.Group | None = None,
+    live: Sequence[LiveWhen] = (),
+    reductions: Reductions = NONE,
+) -> tuple[Explored, Callable[[], Trees]]:
     """What was found, and the trees that were learned. An engine is loaded when it is asked for: its libraries take their time."""
     if engine == "plain":
         from dra_spec.explorer.plain import PlainSearch
@@ -57,5 +124,12 @@ def _search(model: Model, engine: str, control: Control) -> tuple[Explored, Call
         return symbolic.run(), lambda: symbolic.trees
     from dra_spec.explorer.explicit import ExplicitSearch
 
-    explicit = ExplicitSearch(model, control)
-    return explicit.run(), lambda: explicit.machine.trees
+    explicit = ExplicitSearch(model, control, group, live)
+    if not reductions.por:
+        return explicit.run(), lambda: explicit.machine.trees
+    report = por.attached(explicit, lambda most: ExplicitSearch(model, Control(most), group, live), reductions)
+    explored = explicit.run()
+    explored.reductions = [report]
+    if report.applied:
+        explored.audits = [*explored.audits, lambda: por.audited(explicit)]
+    return explored, lambda: explicit.machine.trees

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model
 from dra_spec.explorer.result import Limits, Progress
 
 _STATM = Path("/proc/self/statm")
@@ -28,7 +28,7 @@ def resident() -> int:
 
 def expands_all(model: Model, limits: Limits) -> bool:
     """Whether violating states are expanded: when asked, or when a property is about all states."""
-    return limits.expand_violating or any(isinstance(p, (AlwaysPossible, DeadlockFree)) for p in model.properties)
+    return limits.expand_violating or any(isinstance(p, (AlwaysPossible, DeadlockFree, LeadsTo)) for p in model.properties)
 
 
 class Control:

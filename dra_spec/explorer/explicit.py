@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer import kernels, kernels_graph
 from dra_spec.explorer.control import Control, expands_all
+from dra_spec.explorer.dead_audit import STATES, DeadAudit
+from dra_spec.explorer.explicit_fair import FairGraph
+from dra_spec.explorer.lifting import Lifting
 from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
-from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, ModelError, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer.native import Kernel
 from dra_spec.explorer.plain import NO_GOAL
 from dra_spec.explorer.result import Explored, Found
-from dra_spec.explorer.semantics import State
+from dra_spec.explorer.semantics import Semantics, State
+from dra_spec.explorer.stubborn import StubbornSets
+from dra_spec.explorer.symmetry import Group
+from dra_spec.explorer.values import key
 
+_HASH_OF, _SPREAD_BACK = Kernel("kernels_base", "hash_of"), Kernel("kernels_graph", "spread_back")
+_INDEX_EDGES = Kernel("kernels_graph", "index_edges")
 _CHUNK = 1 << 13  # states per call of a kernel
+_ARRANGED = 1 << 14  # states after which the trees are known well enough to arrange the rows
+_MOST_CLASSES = 1 << 16  # of edges
 
 
 class ExplicitSearch:
     """One search. `run` does it; what was found up to a limit is kept."""
 
-    def __init__(self, model: Model, control: Control) -> None:
+    def __init__(self, model: Model, control: Control, group: Group | None = None, live: Sequence[LiveWhen] = ()) -> None:
         self.model, self.control = model, control
         self.found = [Found() for _ in model.properties]
         self.stopped: str | None = None
@@ -28,27 +40,33 @@ class ExplicitSearch:
         self.expanded = 0  # states below were expanded, with all their misses resolved
         self._all = expands_all(model, control.limits)
         self._classes, action_class = self._edge_classes()
-        self.machine = Machine(model, action_class, self._allow)
+        self.machine = Machine(model, action_class, self._allow, group, live)
         most = control.limits.max_states
         self.machine.ctl[k.MAX_STATES] = np.iinfo(np.int64).max if most is None else most
         self.machine.ctl[k.EXPAND_ALL] = self._all
+        self.stubborn: StubbornSets | None = None  # where given, it says which actions are taken
         self._judged = 0  # states below were asked about all state invariants
         self._level_end = 0
         self._indexed_classes: tuple[bool, ...] = ()
         self._indexed = np.zeros(0, np.int64), np.zeros(0, np.uint32)
+        self._fair: FairGraph | None = None
 
     def _edge_classes(self) -> tuple[list[tuple[bool, ...]], NDArray[np.int64]]:
-        """Actions that the same always-possible properties allow make one class; edges that none allows are not stored."""
+        """Actions that the same always-possible properties allow make one class; edges that none allows are not stored.
+
+        A leads-to property has to know each action that is enabled, so with one each action makes a class of its own.
+        """
         wanted = [p for p in self.model.properties if isinstance(p, AlwaysPossible)]
-        classes: dict[tuple[bool, ...], int] = {}
+        single = any(isinstance(p, LeadsTo) for p in self.model.properties)
+        classes: dict[tuple[int, tuple[bool, ...]], int] = {}
         of_action = np.full(len(self.model.actions) + 1, -1, np.int64)
         for i, action in enumerate(self.model.actions):
             allowed = tuple(bool(p.allowed(action)) for p in wanted)
-            if any(allowed):
-                of_action[i] = classes.setdefault(allowed, len(classes))
-        if len(classes) > 255:
-            raise ModelError("the always-possible promises allow more than 255 different sets of actions")
-        return list(classes), of_action
+            if single or any(allowed):
+                of_action[i] = classes.setdefault((i if single else -1, allowed), len(classes))
+        if len(classes) > _MOST_CLASSES:
+            raise ModelError(f"the promises about runs tell apart more than {_MOST_CLASSES} sets of actions")
+        return [allowed for _, allowed in classes], of_action
 
     def _allow(self, extra: int) -> bool:
         return self.control.stop(extra) != "memory"
@@ -61,6 +79,10 @@ class ExplicitSearch:
         try:
             self._search()
             self._judge_graph()
+            if self.machine.orbits:
+                self.machine.orbits.finish()
+            if self.machine.deaths:
+                self.machine.deaths.finish()
         except Stopped as stop:
             self.stopped = str(stop)
             self._after_stop()
@@ -70,7 +92,7 @@ class ExplicitSearch:
 
     def _search(self) -> None:
         self._add_initial()
-        level = 0, self.machine.states
+        level, arranged = (0, self.machine.states), False
         self._level_end = level[1]
         self._judge_level(*level)
         while level[0] < level[1]:
@@ -82,13 +104,22 @@ class ExplicitSearch:
             for begin in range(level[0], level[1], _CHUNK):
                 self._check()
                 end = min(begin + _CHUNK, level[1])
-                self.machine.drive(self.machine.expand, begin, end)
+                self._expand(begin, end)
                 self.expanded = end
                 self.control.report(self.machine.states, self.machine.states - level[1], self.depth, self.machine.memory)
             level = level[1], self.machine.states
             self.depth += level[0] < level[1]
             self._level_end = level[1]
+            if not arranged and level[1] > _ARRANGED:
+                self.machine.arrange()
+                arranged = True
             self._judge_level(*level)
+
+    def _expand(self, begin: int, end: int) -> None:
+        if self.stubborn is not None:
+            self.stubborn.expand(begin, end)
+        else:
+            self.machine.drive(self.machine.expand, begin, end)
 
     def _check(self) -> None:
         reason = self.control.stop()
@@ -99,7 +130,7 @@ class ExplicitSearch:
         self.machine.fit()
         for numbers in self.machine.initial:
             row = self.machine.store.pack(numbers)
-            self.machine.work.hashes[0] = kernels.hash_of(row)
+            self.machine.work.hashes[0] = _HASH_OF(row)
             self.machine.work.rows[0] = row
             self.machine.work.source[0], self.machine.work.via[0] = k.NO_PARENT, 0
             self.machine.ctl[k.BUFFERED] = 1
@@ -138,8 +169,16 @@ class ExplicitSearch:
                 wrong = stuck[marks[stuck] == Truth.FALSE]
                 if len(wrong):
                     self.found[i].state = int(wrong[0])
-            elif isinstance(promise, AlwaysPossible):
+            elif isinstance(promise, AlwaysPossible) and not self._implied(i):
                 self._judge_possible(i, promise)
+            elif isinstance(promise, LeadsTo):
+                if self._fair is None:
+                    self._fair = FairGraph(self.machine, self.expanded, self._allow)
+                self._fair.judge(i, promise, self.found[i])
+
+    def _implied(self, index: int) -> bool:
+        """Whether another instance answers for a promise."""
+        return self.machine.orbits is not None and index in self.machine.orbits.group.implied
 
     def _stuck(self) -> NDArray[np.bool_]:
         flags = self.machine.store.flags[: self.machine.states]
@@ -158,7 +197,7 @@ class ExplicitSearch:
         self.found[index].tested = bool(np.any(marks == Truth.FALSE))  # the goal was ahead somewhere
         good = ((marks != Truth.FALSE) | ((self.machine.store.flags[:states] & k.ESCAPING) != 0)).astype(np.uint8)
         good[self.expanded :] = 1
-        kernels_graph.spread_back(*self._edges_back(promise), good, np.zeros(states, np.int64))
+        _SPREAD_BACK(*self._edges_back(promise), good, np.zeros(states, np.int64))
         bad = np.flatnonzero(good == 0)
         if len(bad):
             self.found[index].state, self.found[index].note = int(bad[0]), NO_GOAL
@@ -172,7 +211,7 @@ class ExplicitSearch:
             self._indexed_classes = classes
             self._indexed = np.zeros(states + 1, np.int64), np.zeros(edges, np.uint32)
             store = self.machine.store
-            kernels_graph.index_edges(store.edges, store.edge_class, edges, np.array(classes, np.bool_), *self._indexed)
+            _INDEX_EDGES(store.edges, store.edge_class, edges, np.array(classes, np.bool_), *self._indexed)
         return self._indexed
 
     # what is handed over
@@ -206,14 +245,53 @@ class ExplicitSearch:
             path=self._path,
             state=self.machine.state,
             startup=startup,
+            normal=self._normal,
+            twin=self._twin if self.machine.orbits else None,
+            audits=[self._audit_dead] if self.machine.deaths else [],
         )
+
+    def _audit_dead(self) -> str:
+        """Random values in dead slots of some stored states; raises `EngineError` if they make a difference."""
+        assert self.machine.deaths is not None
+        step = max(1, self.machine.states // STATES)
+        rows = [self.machine.store.numbers(number) for number in range(0, self.machine.states, step)]
+        return DeadAudit(self.model, self.machine.deaths).run(rows)
 
     def _via(self, via: int) -> tuple[int, int]:
         return via >> k.OUTCOME_BITS, via & ((1 << k.OUTCOME_BITS) - 1)
 
     def _path(self, number: int) -> tuple[State, list[tuple[int, int]]]:
+        steps, numbers = self._stored_path(number)
+        initial = self._initial(numbers[0])
+        if not self._lifting:
+            return initial, steps
+        return initial, self._lifting.steps(initial, steps, [self.machine.state(n) for n in numbers[:-1]])
+
+    def _stored_path(self, number: int) -> tuple[list[tuple[int, int]], list[int]]:
+        """Steps between stored states, and the states."""
         steps: list[tuple[int, int]] = []
-        while (parent := int(self.machine.store.parent[number])) != k.NO_PARENT:
-            steps.append(self._via(int(self.machine.store.via[number])))
-            number = parent
-        return self.machine.state(number), steps[::-1]
+        numbers = [number]
+        while (parent := int(self.machine.store.parent[numbers[-1]])) != k.NO_PARENT:
+            steps.append(self._via(int(self.machine.store.via[numbers[-1]])))
+            numbers.append(parent)
+        return steps[::-1], numbers[::-1]
+
+    def _initial(self, number: int) -> State:
+        """An initial state of the full model that the stored one stands for."""
+        stored = key(self.machine.state(number))
+        return next(state for state in self.machine.semantics.initial_states() if key(self._normal(state)) == stored)
+
+    @property
+    def _lifting(self) -> Lifting | None:
+        orbits = self.machine.orbits
+        return Lifting(Semantics(self.model), self.machine.settle, orbits.group.in_use) if orbits else None
+
+    def _normal(self, state: State) -> State:
+        """What is stored for a state of the full model."""
+        settled = self.machine.settle(state)
+        return self.machine.orbits.normal(settled) if self.machine.orbits else settled
+
+    def _twin(self, number: int, reached: State, step: tuple[int, int]) -> tuple[int, int]:
+        """A step out of a stored state, as a state of the full model takes it."""
+        assert self._lifting is not None
+        return self._lifting.steps(reached, [step], [self.machine.state(number)])[0]

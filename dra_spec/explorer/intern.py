@@ -128,6 +128,7 @@ class VersionTable:
         self._bearer: dict[tuple[int, str], int] = {}
         self._of_slot: list[list[int]] = [[] for _ in domains.slots]
         self._of_object: list[list[int]] = []
+        self._names: dict[tuple[int, int, int], int] = {}  # of `renumber`
         self.changed = True
         domains.on_growth.append(self._grow)
         domains.on_value.append(self._add)
@@ -164,6 +165,25 @@ class VersionTable:
         live = [n for n in range(mask.bit_length()) if mask >> n & 1]
         names = {Version(of, n): Version(of, rank) for rank, n in enumerate(live) if n != rank}
         return self.domains.number(slot, rename(self.domains.values[slot][number], names))
+
+    def renumber(self, row: Ints) -> None:
+        """Renames, in a row, the live versions of each object in order to 0, 1, 2, ..."""
+        for members in self._of_object:
+            live = 0
+            for b in members:
+                slot, _, base = self.bearers[b]
+                live |= int(self.masks.data[base + row[slot]])
+            if live & (live + 1):
+                for b in members:
+                    slot, _, base = self.bearers[b]
+                    if int(self.masks.data[base + row[slot]]):
+                        row[slot] = self._renamed(b, int(row[slot]), live)
+
+    def _renamed(self, bearer: int, number: int, mask: int) -> int:
+        asked = bearer, number, mask
+        if asked not in self._names:
+            self._names[asked] = self.rename(bearer, number, mask)
+        return self._names[asked]
 
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """slot_first, slot_bearers, bearers, object_first, object_bearers (slot, number of the bearer, base in masks)."""

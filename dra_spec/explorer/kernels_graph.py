@@ -1,10 +1,10 @@
-"""The compiled part of promises about the whole graph. It calls no other kernel, so it has a file, and a cache, of its own."""
+"""The compiled part of promises about the whole graph."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dra_spec.explorer.kernels import compiled
+from dra_spec.explorer.kernel_cache import compiled
 
 
 @compiled

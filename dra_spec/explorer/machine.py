@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer import kernels
+from dra_spec.explorer.dead import NO_DEAD, Deaths
 from dra_spec.explorer.intern import Domains, Ints, VersionTable
-from dra_spec.explorer.model import Model, ModelError, StateInvariant, StepInvariant, Truth, View
+from dra_spec.explorer.merger import Merger
+from dra_spec.explorer.model import LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth, View
+from dra_spec.explorer.native import Kernel
 from dra_spec.explorer.result import EngineError, Stopped
 from dra_spec.explorer.rows import Store
 from dra_spec.explorer.semantics import Semantics, State
+from dra_spec.explorer.symmetry import Group, Orbits
+from dra_spec.explorer.symmetry_images import NO_SYMMETRY
 from dra_spec.explorer.trees import Trees
 
+_EXPAND, _PLACE_OF = Kernel("kernels", "expand"), Kernel("kernels_versions", "place_of")
+_JUDGE, _LABEL = Kernel("kernels_judge", "judge"), Kernel("kernels_judge", "label")
 _BUFFER = 1 << 10  # successors that are put into the table together, at least
 _RETRIES = 1 << 17
 _REQUESTS = 1 << 11
@@ -31,13 +37,28 @@ Call = Callable[[int, int, int], int]  # (begin, end, whether they are places in
 class Machine:
     """Rows, trees and scratch space of one search."""
 
-    def __init__(self, model: Model, action_class: NDArray[np.int64], allow: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        action_class: NDArray[np.int64],
+        allow: Callable[[int], bool],
+        group: Group | None = None,
+        live: Sequence[LiveWhen] = (),
+    ) -> None:
         self.model = model
         self.semantics = Semantics(model)
         self.domains = Domains(model)
         self.trees = Trees(model, self.semantics, self.domains)
+        self._merger = Merger(self.trees)
         self.versions = VersionTable(self.domains)
-        self.initial = [self._numbers(state) for state in self.semantics.initial_states()]
+        self.orbits = Orbits(group, self.trees, live) if group else None
+        self.deaths = Deaths(live, self.trees) if live else None
+        self.initial = [self._numbers(self.settle(state)) for state in self.semantics.initial_states()]
+        if self.deaths:
+            for row in self.initial:
+                self.deaths.learn(row)
+        if self.orbits:
+            self.initial = [self.orbits.canonical(row) for row in self.initial]
         self.predicates: dict[int, int] = {}  # property: its tree
         for i, promise in enumerate(model.properties):
             if isinstance(promise, StateInvariant):
@@ -66,6 +87,10 @@ class Machine:
         """The values of a stored state."""
         return self.domains.state(self.store.numbers(number))
 
+    def settle(self, state: State) -> State:
+        """A state of the full model with its dead slots at rest, versions counted anew."""
+        return self.semantics.renumber(self.deaths.settle(state)) if self.deaths else state
+
     def _numbers(self, state: State) -> Ints:
         return np.array([self.domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
 
@@ -79,10 +104,8 @@ class Machine:
         """Loads the compiled kernels, so that the time of the search is that of the search."""
         self._prepare()
         self.expand(0, 0, 0)
-        self.judge(0, 0, 0)
-        kernels.label(self.trees.forest(), self.store.layout.arrays, self.store.arrays(), self.work, self.ctl, 0, np.zeros(1, np.uint8))
-        kernels.rebuild(self.store.arrays(), 0)
-        kernels.repack(self.store.layout.arrays, self.store.layout.arrays, self.store.rows, self.store.rows, 0, np.zeros(1, np.int32))
+        if len(self.state_trees):
+            self.judge(0, 0, 0)
 
     def _make_work(self, action_class: NDArray[np.int64]) -> k.Work:
         slots, actions, properties = len(self.model.slots), len(self.model.actions), len(self.model.properties)
@@ -91,7 +114,7 @@ class Machine:
         words = self.store.layout.words
         return k.Work(
             values=np.zeros(2 * slots, np.int32),
-            written=np.zeros(slots + 64, np.int32),
+            written=np.zeros(3 * slots + 64, np.int32),
             stamps=np.zeros(slots + 64, np.int64),
             rows=np.zeros((self.store.buffer, words), np.uint64),
             source=np.zeros(self.store.buffer, np.uint32),
@@ -99,6 +122,7 @@ class Machine:
             hashes=np.zeros(self.store.buffer, np.uint64),
             retries=np.zeros(_RETRIES, np.int64),
             again=np.zeros(_RETRIES, np.int64),
+            ready=np.zeros(2 * actions + 2, np.int32),
             requests=np.zeros((_REQUESTS, 2), np.int64),
             request_after=np.zeros((_REQUESTS, slots), np.int32),
             taken=np.zeros(actions, np.int64),
@@ -133,14 +157,19 @@ class Machine:
         if self.versions.changed:
             self.versions.changed = False
             self._bearers = self.versions.arrays()
-            changes["written"] = np.zeros(slots + len(self.versions.bearers) + 1, np.int32)
+            changes["written"] = np.zeros(3 * slots + len(self.versions.bearers) + 1, np.int32)
             changes["stamps"] = np.zeros(slots + len(self.versions.objects), np.int64)
         if work.rows.shape != (self.store.buffer, self.store.layout.words):
             changes["rows"] = np.zeros((self.store.buffer, self.store.layout.words), np.uint64)
         if changes:
             self.work = work._replace(**changes)
         self.ctl[k.WIDEST] = widest
-        self._dispatch = self.trees.dispatch()
+        self._merged = self._merger.forest(self.store.layout.arrays, self.store.layout.chunks)
+        special = (np.diff(self._bearers[0]) > 0).astype(np.uint8)
+        if self.deaths:
+            special |= self.deaths.special
+        special |= self.orbits is not None  # whatever is written, another state may stand for the one that is reached
+        self._packed = self._merger.packed(self.store.layout.arrays, special)
 
     def _version_arrays(self) -> k.Versions:
         slot_first, slot_bearers, bearers, object_first, object_bearers = self._bearers
@@ -174,7 +203,12 @@ class Machine:
 
     def _run_expand(self) -> int:
         forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
-        return int(kernels.expand(forest, self._dispatch, layout, store, self.work, self._version_arrays(), self.ctl))
+        symmetry = self.orbits.images.arrays() if self.orbits else NO_SYMMETRY
+        versions, dead = self._version_arrays(), self.deaths.arrays() if self.deaths else NO_DEAD
+        status = _EXPAND(forest, self._merged, self._packed, layout, store, self.work, versions, dead, symmetry, self.ctl)
+        if self.deaths:
+            self.deaths.check()
+        return status
 
     def _raise_conflict(self, state: int, action: int) -> None:
         """The plain semantics says it better: which slot is written twice, and by which part."""
@@ -188,7 +222,7 @@ class Machine:
         """Asks the state invariants about a range of states, or the pairs on the list."""
         self.ctl[k.POS], self.ctl[k.END], self.ctl[k.LISTED] = begin, end, listed
         forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
-        return int(kernels.judge(forest, layout, store, self.work, self.ctl, self.state_trees, self.first_bad))
+        return _JUDGE(forest, layout, store, self.work, self.ctl, self.state_trees, self.first_bad)
 
     def drive(self, call: Call, begin: int, end: int) -> None:
         """Calls a kernel for a range of states; learns what it misses and lets it try those pairs again, until nothing is missing."""
@@ -198,6 +232,12 @@ class Machine:
             self._resolve(call)
             if status == k.DONE:
                 return
+
+    def fire(self, pairs: NDArray[np.int64]) -> None:
+        """Fires pairs (state << ACTION_BITS | action), and learns what that takes."""
+        self.work.again[: len(pairs)] = pairs
+        self.expand(0, len(pairs), 1)
+        self._resolve(self.expand)
 
     def _resolve(self, call: Call) -> None:
         while self.ctl[k.RETRIES]:
@@ -213,8 +253,9 @@ class Machine:
         """Runs the model's Python code for each request, and finds the requested names."""
         for i in range(int(self.ctl[k.REQUESTS])):
             state, tree = (int(n) for n in self.work.requests[i])
-            about_step = tree >= len(self.model.actions) and isinstance(self._promise(tree), StepInvariant)
-            self.trees.learn(tree, self.store.numbers(state), self.work.request_after[i] if about_step else None)
+            self.trees.learn(tree, self.store.numbers(state), self.work.request_after[i] if self._about_step(tree) else None)
+            if self.deaths:
+                self.deaths.learned(tree)
         self.ctl[k.REQUESTS] = 0
         names, masks, values = self._renames
         for i in range(int(self.ctl[k.RENAMES])):
@@ -222,9 +263,15 @@ class Machine:
             bearer, value = divmod(int(names[at]) - 1, 1 << 32)
             values[at] = self.versions.rename(bearer, value, int(masks[at]))
         self.ctl[k.RENAMES] = 0
+        if self.orbits:
+            self.orbits.check()
         if self.ctl[k.RENAMED] * 4 > len(names):
             self._grow_names()
         self.fit()
+
+    def _about_step(self, tree: int) -> bool:
+        live = self.trees.live_of(tree)
+        return isinstance(self._promise(tree), StepInvariant) or (live is not None and live[1])
 
     def _promise(self, tree: int) -> object:
         index = self.trees.trees[tree].property
@@ -235,7 +282,7 @@ class Machine:
         size = 2 * len(old_names)
         self._renames = names, masks, values = self._new_names(size)
         for at in np.flatnonzero(old_names):
-            to = int(kernels.place_of(old_names[at], old_masks[at], size))
+            to = _PLACE_OF(old_names[at], old_masks[at], size)
             while names[to]:
                 to = (to + 1) & (size - 1)
             names[to], masks[to], values[to] = old_names[at], old_masks[at], old_values[at]
@@ -246,14 +293,21 @@ class Machine:
             raise Stopped("memory")
         self._prepare()
 
+    def arrange(self) -> None:
+        """Puts slots that are looked at after each other side by side; worth it once the trees are known well enough."""
+        self.store.groups = self._merger.groups(self.domains.sizes)
+        if not self.store.repack(self.domains.sizes, int(self.ctl[k.STATES])):
+            raise Stopped("memory")
+        self._prepare()
+
     def label(self, index: int, promise: str, fn: Callable[[View], Truth], marks: NDArray[np.uint8]) -> None:
-        """Replaces the marks NOT_ASKED by what the predicate says of those states."""
+        """Replaces the marks NOT_ASKED by what the predicate says of those states. `index`: of the property; -1 - index: its second one."""
         if index not in self.predicates:
-            self.predicates[index] = self.trees.add_property(index, promise, fn)
+            self.predicates[index] = self.trees.add_property(max(index, -1 - index), promise, fn)
             self._prepare()
         while True:
             self.ctl[k.POS], self.ctl[k.END] = 0, len(marks)
             forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
-            if not kernels.label(forest, layout, store, self.work, self.ctl, self.predicates[index], marks):
+            if not _LABEL(forest, layout, store, self.work, self.ctl, self.predicates[index], marks):
                 return
             self.learn()

@@ -310,19 +310,52 @@ class DeadlockFree:
     binding: Mapping[str, str] = attrs.field(factory=dict)
 
 
-Property = StateInvariant | StepInvariant | AlwaysPossible | DeadlockFree
+@attrs.frozen(eq=False)
+class LeadsTo:
+    """Every run that is weakly fair and reaches a state where `when` holds reaches, then or later, one where `goal` holds.
+
+    Weakly fair: no action that `fair` accepts is enabled for ever from some point on without being taken (by any of its outcomes).
+    All other actions may happen or not, so a run may also end where none of the fair ones is enabled.
+    """
+
+    promise: str
+    when: Callable[[View], Truth]
+    goal: Callable[[View], Truth]
+    fair: Callable[[Action], bool]
+    binding: Mapping[str, str] = attrs.field(factory=dict)
+
+
+Property = StateInvariant | StepInvariant | AlwaysPossible | DeadlockFree | LeadsTo
+
+
+@attrs.frozen(eq=False)
+class LiveWhen:
+    """Says where slots are still needed: where `predicate`, a pure function of other slots, is false nobody reads them before writing them.
+
+    The engine then may give them their initial values (dead.py, which also checks it). A slot is in one declaration at most.
+    """
+
+    slots: Sequence[Slot[Any]]
+    predicate: Callable[[View], bool]
+
+    def __str__(self) -> str:
+        """The first slot names the declaration."""
+        return self.slots[0].name
 
 
 @attrs.frozen(eq=False)
 class Model:
     """A transition system with the promises to be checked. `initial` lists overrides of the slots' initial values, one per initial
-    state; empty means the one state in which every slot has its initial value."""
+    state; empty means the one state in which every slot has its initial value. `names`: the names of the objects that it speaks of, by sort
+    ("pod", ...); where they are interchangeable, a search may use that (symmetry.py). `live`: where slots are needed."""
 
     name: str
     slots: Sequence[Slot[Any]]
     actions: Sequence[Action]
     properties: Sequence[Property] = ()
     initial: Sequence[Mapping[Slot[Any], Any]] = ({},)
+    names: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    live: Sequence[LiveWhen] = ()
 
     def initial_states(self) -> Iterator[tuple[Any, ...]]:
         """The initial states: one value per slot, in the order of `slots`."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import partial
 
+from dra_spec.explorer import lasso
 from dra_spec.explorer.control import Control, expands_all
-from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, StateInvariant, StepInvariant, Truth, View
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth, View
 from dra_spec.explorer.result import Explored, Found
 from dra_spec.explorer.semantics import Move, Semantics, State
 from dra_spec.explorer.values import key
@@ -38,7 +39,7 @@ class PlainSearch:
         self.calls = 0
         self.stopped: str | None = None
         self._all = expands_all(model, control.limits)
-        self._graph = any(isinstance(p, AlwaysPossible) for p in model.properties)
+        self._graph = any(isinstance(p, (AlwaysPossible, LeadsTo)) for p in model.properties)
         self._action = {action: i for i, action in enumerate(model.actions)}
         self._steps = [(i, p) for i, p in enumerate(model.properties) if isinstance(p, StepInvariant)]
 
@@ -156,6 +157,8 @@ class PlainSearch:
                         break
             elif isinstance(promise, AlwaysPossible):
                 self._judge_possible(self.found[i], promise)
+            elif isinstance(promise, LeadsTo):
+                self._judge_leads(self.found[i], promise)
 
     def _judge_possible(self, found: Found, promise: AlwaysPossible) -> None:
         """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
@@ -176,6 +179,33 @@ class PlainSearch:
         bad = next((n for n in range(len(self.states)) if n not in good), None)
         if bad is not None:
             found.state, found.note = bad, NO_GOAL
+
+    def _judge_leads(self, found: Found, promise: LeadsTo) -> None:
+        """Looks for runs without the goal into a fair loop. What was not expanded, or leaves the bounds, may reach the goal."""
+        owed = [self._truth(promise.promise, promise.goal, n) == Truth.FALSE for n in range(len(self.states))]
+        due = [n for n, open_ in enumerate(owed) if open_ and self._truth(promise.promise, promise.when, n) != Truth.FALSE]
+        found.tested = bool(due)
+        fair = [i for i, action in enumerate(self.model.actions) if promise.fair(action)]
+        region = {n for n in self.expanded if owed[n] and n not in self.escaping}
+        ahead: dict[int, list[tuple[int, int]]] = {n: [] for n in region}
+        back: dict[int, list[int]] = {n: [] for n in region}
+        for start, end, action in self.edges:
+            if start in region:
+                ahead[start].append((action, end))
+                if end in region:
+                    back[end].append(start)
+        graph = lasso.Graph(region, ahead.__getitem__, fair)
+        good = set(graph.core)
+        todo = list(good)
+        while todo:
+            for start in back[todo.pop()]:
+                if start not in good:
+                    good.add(start)
+                    todo.append(start)
+        bad = next((n for n in due if n in good), None)
+        if bad is not None:
+            found.state, found.note = bad, lasso.NOTE
+            found.lasso = graph.lasso(bad, self.semantics, self.states.__getitem__)
 
     def _truth(self, promise: str, fn: Callable[[View], Truth], number: int) -> Truth:
         self.calls += 1

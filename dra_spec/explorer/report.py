@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer import lasso
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.result import ActionResult, EngineError, Explored, Found, PropertyResult, Result, Step, Trace
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.values import key
@@ -36,21 +37,25 @@ def assemble(model: Model, explored: Explored, seconds: float) -> Result:
         unexpanded=explored.unexpanded,
         memory=explored.memory,
         startup=explored.startup,
+        reductions=explored.reductions,
     )
 
 
 def _judge(semantics: Semantics, explored: Explored, promise: str, stopped: str | None, complete: bool) -> PropertyResult:
     instances = [(i, p) for i, p in enumerate(semantics.model.properties) if p.promise == promise]
     vacuous = not any(isinstance(p, DeadlockFree) or explored.found[i].tested or explored.found[i].state is not None for i, p in instances)
-    shortest: tuple[Trace, int] | None = None
+    shortest: tuple[int, int] | None = None
     for i, _ in instances:
         found = explored.found[i]
-        if found.state is not None and (shortest is None or _length(explored, found) < len(shortest[0])):
-            shortest = rerun(semantics, explored, found), i
+        if found.state is not None and (shortest is None or _length(explored, found) < shortest[0]):
+            shortest = _length(explored, found), i
     if shortest is not None:
-        trace, i = shortest
+        i = shortest[1]
+        trace = rerun(semantics, explored, explored.found[i])
+        if explored.twin is not None:
+            i = next((j for j, _ in instances if _agrees(semantics, j, trace)), i)
         _confirm(semantics, i, trace)
-        return PropertyResult(promise, "violated", trace, semantics.model.properties[i].binding, explored.found[i].note, vacuous)
+        return PropertyResult(promise, "violated", trace, semantics.model.properties[i].binding, explored.found[shortest[1]].note, vacuous)
     if not complete:
         reason = stopped or f"{explored.unexpanded} violating states were not expanded, so nothing is known of what lies behind them"
         return PropertyResult(promise, "undecided", reason=reason, vacuous=vacuous)
@@ -70,21 +75,43 @@ def rerun(semantics: Semantics, explored: Explored, found: Found) -> Trace:
         raise EngineError(f"a trace begins in a state that is not initial:\n{semantics.describe(initial)}")
     states: list[State] = [initial]
     steps: list[Step] = []
-    for action_index, outcome_index in [*path, found.step] if found.step is not None else path:
+    tail = [found.step] if found.step is not None else [*found.lasso.stem, *found.lasso.loop] if found.lasso is not None else []
+    for number, (action_index, outcome_index) in enumerate([*path, *tail]):
+        if explored.twin is not None and number == len(path) and found.step is not None:
+            action_index, outcome_index = explored.twin(found.state, states[-1], found.step)
         action = semantics.model.actions[action_index]
         outcomes = semantics.observe(action, states[-1]).outcomes
         if outcome_index >= len(outcomes) or outcomes[outcome_index].beyond is not None:
             raise EngineError(f"step {len(steps) + 1} of a trace cannot be taken again: {action}, outcome {outcome_index}")
         steps.append(Step(action, outcome_index, outcomes[outcome_index].label))
         states.append(semantics.apply(action, outcomes[outcome_index], states[-1]))
-    reached = states[-1] if found.step is None else states[-2]
-    if key(reached) != key(explored.state(found.state)):
-        raise EngineError(f"a trace of {len(steps)} steps ends in another state than the engine stored:\n{semantics.describe(reached)}")
-    return Trace(tuple(states), tuple(steps))
+    reached = states[len(path)]
+    if key(explored.normal(reached)) != key(explored.state(found.state)):
+        raise EngineError(f"a trace of {len(steps)} steps meets another state than the engine stored:\n{semantics.describe(reached)}")
+    if found.lasso is None:
+        return Trace(tuple(states), tuple(steps))
+    loop = len(path) + len(found.lasso.stem)
+    if key(states[loop]) != key(states[-1]):
+        raise EngineError(f"the loop of a trace does not lead back to where it began:\n{semantics.describe(states[-1])}")
+    return Trace(tuple(states), tuple(steps), len(path), loop)
+
+
+def confirmed(model: Model, found: PropertyResult, trace: Trace) -> None:
+    """Asks the plain semantics of a model whether a trace breaks the promise that it was found for. Raises `EngineError` if not."""
+    semantics = Semantics(model)
+    if not any(p.promise == found.promise and _agrees(semantics, i, trace) for i, p in enumerate(model.properties)):
+        raise EngineError(f"{found.promise}: the plain semantics does not confirm the violation at the end of the trace")
 
 
 def _confirm(semantics: Semantics, index: int, trace: Trace) -> None:
     """Asks the property itself about the end of its trace."""
+    if not _agrees(semantics, index, trace):
+        promise = semantics.model.properties[index].promise
+        raise EngineError(f"{promise}: the plain semantics does not confirm the violation at the end of the trace")
+
+
+def _agrees(semantics: Semantics, index: int, trace: Trace) -> bool:
+    """Whether the plain semantics finds the property violated at the end of the trace."""
     wrong = semantics.model.properties[index]
     last = trace.states[-1]
     if isinstance(wrong, StateInvariant):
@@ -95,11 +122,16 @@ def _confirm(semantics: Semantics, index: int, trace: Trace) -> None:
         agreed = wrong.fn(semantics.view(before), semantics.view(raw), step.action, step.label) == Truth.FALSE
     elif isinstance(wrong, DeadlockFree):
         agreed = wrong.final(semantics.view(last)) == Truth.FALSE and next(semantics.moves(last), None) is None
+    elif isinstance(wrong, LeadsTo):
+        assert trace.due is not None
+        assert trace.loop is not None
+        taken = [step.action for step in trace.steps[trace.loop :]]
+        owed = lasso.owed(wrong, semantics, trace.states[trace.due :]) == 0
+        agreed = owed and lasso.not_fair(wrong, semantics, trace.states[trace.loop :], taken) is None
     else:
         assert isinstance(wrong, AlwaysPossible)
         agreed = wrong.goal(semantics.view(last)) == Truth.FALSE
-    if not agreed:
-        raise EngineError(f"{wrong.promise}: the plain semantics does not confirm the violation at the end of the trace")
+    return agreed
 
 
 def _statistics(model: Model, explored: Explored) -> list[ActionResult]:

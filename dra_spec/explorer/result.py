@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 
 from dra_spec.explorer.model import Action
+from dra_spec.explorer.reductions import ReductionReport
 from dra_spec.explorer.semantics import State
 
 Verdict = Literal["holds", "violated", "undecided"]
@@ -27,8 +28,8 @@ class Limits:
     """Where a search gives up; None means without limit.
 
     `max_states`: most states stored. `time_limit`: seconds. `memory`: bytes of the whole process (resident). `depth`: most steps of a run.
-    `expand_violating`: also look behind states that violate a state invariant. It is implied when the model has an `AlwaysPossible` or
-    `DeadlockFree` property, because those are about all states.
+    `expand_violating`: also look behind states that violate a state invariant. It is implied when the model has an `AlwaysPossible`,
+    `DeadlockFree` or `LeadsTo` property, because those are about all states.
     """
 
     max_states: int | None = None
@@ -52,10 +53,16 @@ class Step:
 
 @attrs.frozen(eq=False)
 class Trace:
-    """A run from an initial state: one state more than steps; a state is one value per slot of the model, in order."""
+    """A run from an initial state: one state more than steps; a state is one value per slot of the model, in order.
+
+    Of a leads-to promise it is a lasso. `due`: the number of steps after which the goal is owed (a smallest one). `loop`: the steps
+    behind this number lead from a state back to it and may go on for ever; if there are none, the run may end there.
+    """
 
     states: Sequence[State]
     steps: Sequence[Step]
+    due: int | None = None
+    loop: int | None = None
 
     def __len__(self) -> int:
         """The number of steps."""
@@ -66,10 +73,11 @@ class Trace:
 class PropertyResult:
     """The answer about one promise (all instances that share its name).
 
-    `trace` is a shortest one: to a state that violates it, through a step that violates it, to a stuck state, or (always-possible) to a
-    nearest state from which no goal can be reached. `binding` is that of the violated instance. `vacuous`: no instance was ever true
-    other than trivially; of an always-possible promise: its goal held everywhere, so that it was never ahead. `reason`: why undecided,
-    or what exactly the trace shows.
+    `trace` is a shortest one: to a state that violates it, through a step that violates it, to a stuck state, (always-possible) to a
+    nearest state from which no goal can be reached, or (leads-to) a lasso whose first part, up to `due`, is shortest. `binding` is that
+    of the violated instance. `vacuous`: no instance was ever true other than trivially; of an always-possible promise: its goal held
+    everywhere, so that it was never ahead; of a leads-to promise: its goal was never owed. `reason`: why undecided, or what exactly the
+    trace shows.
     """
 
     promise: str
@@ -99,7 +107,8 @@ class Result:
     the search, or which bound of the model was met, else None. `python_calls`: calls of the model's Python code during the search
     (actions, parts, properties, projections). `bytes_per_state`: rows, parents and table together; `memory`: bytes of all arrays of
     the engine. `startup`: seconds of `seconds` before the first state was expanded (loading compiled code).
-    `audit`: what an audit tried, if one was asked for. `choice`: why this engine, if the choice was left to the tool.
+    `audit`: what an audit tried, if one was asked for. `choice`: why this engine, if the choice was left to the tool. `reductions`: what
+    became of each reduction that was asked for; with them `states`, `transitions` and `stuck` count what is left.
     """
 
     engine: str
@@ -120,6 +129,7 @@ class Result:
     startup: float = 0.0
     audit: str = ""
     choice: str = ""
+    reductions: Sequence[ReductionReport] = ()
 
     def property(self, promise: str) -> PropertyResult:
         """The result of one promise; `KeyError` if the model does not have it."""
@@ -150,6 +160,14 @@ class Progress:
     memory: int
 
 
+@attrs.frozen
+class Lasso:
+    """How a run goes on for ever: steps (action, outcome) that lead to a loop, and the steps of the loop; none: it ends there."""
+
+    stem: tuple[tuple[int, int], ...] = ()
+    loop: tuple[tuple[int, int], ...] = ()
+
+
 @attrs.define
 class Found:
     """What an engine found about one property instance: a witness (state, and the step out of it that violates), and what it saw."""
@@ -158,6 +176,11 @@ class Found:
     step: tuple[int, int] | None = None  # index of the action, of the outcome
     tested: bool = False  # somewhere it said more than "what I speak of is not here"
     note: str = ""
+    lasso: Lasso | None = None  # of leads-to: how the run goes on from `state`
+
+
+def _as_it_is(state: State) -> State:
+    return state
 
 
 @attrs.define
@@ -182,3 +205,8 @@ class Explored:
     path: Callable[[int], tuple[State, list[tuple[int, int]]]]  # (state) -> initial state, steps as (action, outcome)
     state: Callable[[int], State]
     startup: float = 0.0
+    reductions: Sequence[ReductionReport] = ()
+    audits: Sequence[Callable[[], str]] = ()  # of what reductions rested on: what was tried; they raise `EngineError`
+    normal: Callable[[State], State] = _as_it_is  # what the engine stores for a state of the full model
+    # a step out of a stored state, as a state of the full model takes it (another instance may be violated there); None: the same step
+    twin: Callable[[int, State, tuple[int, int]], tuple[int, int]] | None = None

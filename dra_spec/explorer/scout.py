@@ -6,16 +6,16 @@ import random
 from collections.abc import Iterator, Sequence
 
 import attrs
-import numpy as np
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.intern import Ints, VersionTable
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.semantics import Semantics
 from dra_spec.explorer.trees import Trees
 
 _BROAD = 60  # states expanded breadth first
-_WALKS, _STEPS = 40, 60  # random walks behind them
+_WALKS, _STEPS = 40, 150  # random walks behind them
+_IDLE = 3  # walks one after the other that met nothing new are enough
 
 
 @attrs.frozen
@@ -135,11 +135,14 @@ class Walker:
 class Scout:
     """A short search ahead of a large one: it fills trees and domains with what most states will ask for."""
 
-    def __init__(self, walker: Walker, semantics: Semantics, initial: Sequence[Ints], versioned: bool) -> None:
-        self.walker, self.semantics, self.initial, self.versioned = walker, semantics, initial, versioned
+    def __init__(self, walker: Walker, semantics: Semantics, initial: Sequence[Ints], versions: VersionTable) -> None:
+        self.walker, self.semantics, self.initial, self.versions = walker, semantics, initial, versions
 
-    def run(self) -> list[Ints]:
-        """Some breadth-first states, then random walks that go deep. Always the same ones. Returns the rows that were seen."""
+    def run(self, walks: int | None = None) -> list[Ints]:
+        """Some breadth-first states, then random walks that go deep, until there is nothing new. Always the same ones.
+
+        Returns the rows that were seen.
+        """
         seen = {row.tobytes(): row for row in self.initial}
         todo, at = list(self.initial), 0
         while at < len(todo) and at < _BROAD:
@@ -150,17 +153,31 @@ class Scout:
                         todo.append(after)
             at += 1
         dice = random.Random(0)
-        actions = list(range(len(self.walker.trees.model.actions)))
-        for _ in range(_WALKS if at < len(todo) else 0):
+        idle = 0
+        for _ in range((_WALKS if walks is None else walks) if at < len(todo) else 0):
+            known = self.semantics.calls
             row = todo[dice.randrange(len(todo))]
             for _ in range(_STEPS):
-                dice.shuffle(actions)
-                ahead = next((found for action in actions if (found := self._successors(action, row))), None)
+                ahead = self._step(row, dice)
                 if ahead is None:
                     break
-                row = dice.choice(ahead)
+                row = ahead
                 seen[row.tobytes()] = row
+            idle = 0 if self.semantics.calls > known else idle + 1
+            if idle == _IDLE:
+                break
         return list(seen.values())
+
+    def _step(self, row: Ints, dice: random.Random) -> Ints | None:
+        """A successor by an action that the dice choose; None if there is none."""
+        actions = list(range(len(self.walker.trees.model.actions)))
+        for i in range(len(actions)):
+            j = dice.randrange(i, len(actions))
+            actions[i], actions[j] = actions[j], actions[i]
+            found = self._successors(actions[i], row)
+            if found:
+                return dice.choice(found)
+        return None
 
     def _successors(self, action: int, row: Ints) -> list[Ints]:
         domains = self.walker.trees.domains
@@ -172,9 +189,7 @@ class Scout:
             if after is None:
                 raise_conflict(self.semantics, action, domains.state(row))
                 raise EngineError(f"{self.walker.trees.model.actions[action]}: a slot is written twice, but not in the plain semantics")
-            if self.versioned:
-                state = self.semantics.renumber(domains.state(after))
-                after = np.array([domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
+            self.versions.renumber(after)
             found.append(after)
         return found
 

@@ -15,36 +15,31 @@ import attrs
 import numpy as np
 from oxidd.util import DDMemoryError
 
+from dra_spec.explorer import lasso
 from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.intern import Domains, Ints, VersionTable
-from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, Model, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.plain import NO_GOAL
-from dra_spec.explorer.result import EngineError, Explored, Found, Stopped
+from dra_spec.explorer.result import Explored, Found, Lasso, Stopped
 from dra_spec.explorer.scout import Scout, Walker
 from dra_spec.explorer.semantics import Semantics, State
+from dra_spec.explorer.symbolic_fair import FairRuns
 from dra_spec.explorer.symbolic_order import slot_order
 from dra_spec.explorer.symbolic_relation import Relation
-from dra_spec.explorer.symbolic_sets import NODE_BYTES, Encoding, Grown, Set
+from dra_spec.explorer.symbolic_sets import NODE_BYTES, Encoding, Grown, Set, fresh
 from dra_spec.explorer.symbolic_steps import SymbolicSteps
+from dra_spec.explorer.symbolic_traces import Broken, nearest, walk_back
 from dra_spec.explorer.symbolic_trees import SymbolicTrees
 from dra_spec.explorer.symbolic_versions import Closing, Renumbering
 from dra_spec.explorer.trees import Trees
-from dra_spec.explorer.values import key
 
 NODES, CACHE = 1 << 26, 1 << 21  # most nodes; entries of the cache of operations
 UNKNOWN_DEPTH = -1
+_SCATTERED = 16  # states per node
+_LARGE = 3000  # nodes of a set for which another order may pay
 _INTERVAL = 0.25  # seconds between two counts for the progress line
 
 T = TypeVar("T")
-
-
-@attrs.frozen(eq=False)
-class Broken:
-    """A promise's witnesses: states, and the step out of them that violates it (action, outcome)."""
-
-    property: int
-    states: Set
-    step: tuple[int, int] | None = None
 
 
 class SymbolicSearch:
@@ -58,16 +53,17 @@ class SymbolicSearch:
         self.versions = VersionTable(self.domains)
         self.initial = [self._numbers(state) for state in self.semantics.initial_states()]
         self.predicates = self._predicates()
-        self.encoding, self.symbolic = self._encode()
-        self.relation = Relation(self.symbolic, self.semantics)
-        self.renumbering = Renumbering(self.versions, self.encoding)
-        self.steps = SymbolicSteps(self.symbolic)
-        self.encoding.on_bit.append(self._narrow)
+        self._due = {  # of leads-to promises, beside their goals
+            i: self.trees.add_property(i, p.promise, p.when) for i, p in enumerate(model.properties) if isinstance(p, LeadsTo)
+        }
+        self._fair: dict[int, tuple[int, FairRuns]] = {}  # per broken leads-to promise, with the epoch
+        self.walker = Walker(self.trees)
+        self._look_ahead()
+        self._encode()
         self.found = [Found() for _ in model.properties]
         self.stopped: str | None = None
         self.depth = UNKNOWN_DEPTH
         self._all = expands_all(model, control.limits)
-        self.reached = self.expanded = self.encoding.false
         self.rings: list[Set] = []
         self._done: dict[int, Set] = {}  # per action: what it was last applied to
         self._broken: list[Broken] = []
@@ -84,25 +80,46 @@ class SymbolicSearch:
         for i, promise in enumerate(self.model.properties):
             if isinstance(promise, StateInvariant):
                 made[i] = self.trees.add_property(i, promise.promise, promise.fn)
-            elif isinstance(promise, AlwaysPossible):
+            elif isinstance(promise, (AlwaysPossible, LeadsTo)):
                 made[i] = self.trees.add_property(i, promise.promise, promise.goal)
             elif isinstance(promise, DeadlockFree):
                 made[i] = self.trees.add_property(i, promise.promise, promise.final)
         return made
 
-    def _encode(self) -> tuple[Encoding, SymbolicTrees]:
-        """Looks around first, so that the variables can be put in order."""
-        walker = Walker(self.trees)
-        rows = Scout(walker, self.semantics, self.initial, bool(self.versions.bearers)).run()
+    def _look_ahead(self) -> None:
+        """Fills the trees with what most states ask for, so that the variables can be put in order."""
+        rows = Scout(self.walker, self.semantics, self.initial, self.versions).run()
         for i, tree in self.predicates.items():
             if isinstance(self.model.properties[i], StateInvariant):
                 for row in rows:
-                    walker.reach(tree, row)
+                    self.walker.reach(tree, row)
+
+    def _encode(self) -> None:
+        """Puts the variables in an order that fits what is known of the trees now, and begins with no set."""
         memory = self.control.limits.memory
         nodes = NODES if memory is None else max(1 << 16, min(NODES, memory // (2 * NODE_BYTES)))
-        order = slot_order(len(self.domains.slots), walker.groups())
-        encoding = Encoding(self.domains, order, nodes, min(CACHE, nodes))
-        return encoding, SymbolicTrees(self.trees, walker, encoding)
+        self._placed = frozenset(np.flatnonzero(self.domains.sizes > 1).tolist())
+        order = slot_order(len(self.domains.slots), self.walker.groups())
+        self.encoding = Encoding(self.domains, order, nodes, min(CACHE, nodes))
+        self.symbolic = SymbolicTrees(self.trees, self.walker, self.encoding)
+        self.relation = Relation(self.symbolic, self.semantics)
+        self.renumbering = Renumbering(self.versions, self.encoding)
+        self.steps = SymbolicSteps(self.symbolic)
+        self.encoding.on_bit.append(self._narrow)
+        self.reached = self.expanded = self.encoding.false
+
+    def _encode_anew(self) -> bool:
+        """Orders the variables again if slots have begun to vary whose place was a guess, and the set is large; else false.
+
+        All sets are lost.
+        """
+        if self.reached.node_count() < _LARGE or not np.any(np.delete(self.domains.sizes, list(self._placed)) > 1):
+            return False
+        self.encoding.close()
+        self._done.clear()
+        self._recorded.clear()
+        self._encode()
+        return True
 
     def _narrow(self, to: Set) -> None:
         """A slot got another bit: it is 0 in all states so far."""
@@ -153,19 +170,33 @@ class SymbolicSearch:
         self._done.clear()
         changed = True
         while changed:
+            if self._encode_anew():
+                self._start()
             if not self._all and self._retry(lambda: self._violating(self.reached)).satisfiable():
                 return False
             changed = False
+            scattered = self._scattered()
             for action in range(len(self.model.actions)):
                 if self._done.get(action) == self.reached:
                     continue
                 self._check()
-                after = self._retry(lambda a=action: self._image(a, self.reached) | self.reached)  # type: ignore[misc]
+                after = self._retry(lambda a=action, new=scattered: self._wider(a, new))  # type: ignore[misc]
                 self._done[action] = self.reached
                 if after != self.reached:
                     self.reached, changed = after, True
         self.expanded = self.reached
         return True
+
+    def _wider(self, action: int, only_new: bool) -> Set:
+        """The reachable set with what an action makes of it. What it made of an earlier one is in it already."""
+        return self._image(action, fresh(self._done.get(action) if only_new else None, self.reached)) | self.reached
+
+    def _scattered(self) -> bool:
+        """Whether the diagram is hardly smaller than a list of its states: then images of what is new cost less than images of all.
+
+        Where the set is nearly a product the whole is simpler than its parts.
+        """
+        return self.reached.node_count() * _SCATTERED > self.encoding.count(self.reached)
 
     def _layer(self, enough: Callable[[], bool]) -> None:
         """The reachable set by layers; `enough` may end it early (the set is known then)."""
@@ -248,6 +279,8 @@ class SymbolicSearch:
                 self._note(i, self._retry(lambda t=self.predicates[i]: self.relation.truth(t, self._stuck(), Truth.FALSE)))  # type: ignore[misc]
             elif isinstance(promise, AlwaysPossible):
                 self._judge_possible(i, promise)
+            elif isinstance(promise, LeadsTo):
+                self._judge_leads(i, promise)
         if any(isinstance(promise, StepInvariant) for promise in self.model.properties):
             for action in range(len(self.model.actions)):
                 self._check()
@@ -271,25 +304,78 @@ class SymbolicSearch:
         """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
         ahead = self._retry(lambda: self.relation.truth(self.predicates[index], self.reached, Truth.FALSE))
         self.found[index].tested = ahead.satisfiable()
-        bad = ahead & self.expanded
-        allowed = [action for action, act in enumerate(self.model.actions) if promise.allowed(act)]
-        for action in range(len(self.model.actions)):
-            bad = self._retry(lambda a=action: self.relation.escaping(a, self.expanded)[0]).imp_strict(bad)  # type: ignore[misc]
-        changed = True
-        while changed and bad.satisfiable():
-            changed = False
+        bad = self._within_bounds(ahead)
+        allowed = [action for action, act in enumerate(self.model.actions) if promise.allowed(act)][::-1]  # later steps come first
+        good = bad.imp_strict(self.reached)
+        done: dict[int, Set] = {}
+        while bad.satisfiable() and any(done.get(action) != good for action in allowed):
             for action in allowed:
-                self._check()
-                good = bad.imp_strict(self.reached)
-                less = self._preimage(action, good, self.expanded, keep=True).imp_strict(bad)
-                changed, bad = changed or less != bad, less
+                if done.get(action) != good:
+                    self._check()
+                    new, done[action] = fresh(done.get(action), good), good
+                    good |= self.preimage(action, new, bad)
+                    bad = good.imp_strict(bad)
         if bad.satisfiable():
             self.found[index].note = NO_GOAL
             self._note(index, bad)
 
-    def _preimage(self, action: int, target: Set, states: Set, keep: bool = False) -> Set:
-        """Those of the states that the action brings into the target. Everything is known about them: they were expanded."""
-        effects = self.relation.effects(action, states)
+    def _within_bounds(self, states: Set) -> Set:
+        """Those of the states that were expanded and have no outcome beyond the bounds."""
+        inside = states & self.expanded
+        for action in range(len(self.model.actions)):
+            inside = self._retry(lambda a=action: self.relation.escaping(a, self.expanded)[0]).imp_strict(inside)  # type: ignore[misc]
+        return inside
+
+    def _judge_leads(self, index: int, promise: LeadsTo) -> None:
+        due = self._retry(lambda: self._owed(index))
+        self.found[index].tested = due.satisfiable()
+        if due.satisfiable():
+            runs = self._retry(lambda: self._fair_runs(index, promise))
+            if (due & runs.states).satisfiable():
+                self.found[index].note = lasso.NOTE
+                self._note(index, due & runs.states)
+
+    def _owed(self, index: int) -> Set:
+        early = self.relation.truth(self._due[index], self.reached, Truth.FALSE).imp_strict(self.reached)
+        return self.relation.truth(self.predicates[index], early, Truth.FALSE)
+
+    def _fair_runs(self, index: int, promise: LeadsTo) -> FairRuns:
+        """What was not expanded, or leaves the bounds, may reach the goal."""
+        known = self._fair.get(index)
+        if known is None or known[0] != self.encoding.epoch:
+            fair = [action for action, act in enumerate(self.model.actions) if promise.fair(act)]
+            region = self._within_bounds(self.relation.truth(self.predicates[index], self.reached, Truth.FALSE))
+            known = self._fair[index] = self.encoding.epoch, FairRuns(self, region, self._owed(index), fair)
+        return known[1]
+
+    # for FairRuns
+
+    def image(self, action: int, states: Set) -> Set:
+        """The states after an action."""
+        return self._image(action, states)
+
+    def preimage(self, action: int, target: Set, within: Set) -> Set:
+        """Those of some expanded states that an action brings into the target."""
+        return self._preimage(action, target, self.expanded, within)
+
+    def check(self) -> None:
+        """Raises `Stopped` if a limit is met."""
+        self._check()
+
+    def pick(self, states: Set) -> State:
+        """A state of a set that is not empty."""
+        return self.domains.state(self.encoding.pick(states))
+
+    def only(self, state: State) -> Set:
+        """The set of one state."""
+        return self.encoding.row(self._numbers(state))
+
+    def _preimage(self, action: int, target: Set, states: Set, within: Set | None = None) -> Set:
+        """Those of the states that the action brings into the target. Everything is known about them: they were expanded.
+
+        `within`: some of the states, if only those are asked about; what is known of all of them is kept for the next call.
+        """
+        effects, keep = self.relation.effects(action, states), within is not None
         if self.renumbering.needed:
             record = self._recorded.get(action) if keep else None
             if record is None or record[0] != self.encoding.epoch:
@@ -298,7 +384,7 @@ class SymbolicSearch:
                 if keep:
                     self._recorded[action] = record
             target = self.renumbering.undo(target, record[1])
-        return self.relation.preimage(effects, target, states)
+        return self.relation.preimage(effects, target, states if within is None else within)
 
     # traces
 
@@ -315,43 +401,22 @@ class SymbolicSearch:
 
             self._layer(enough)
         for i in dict.fromkeys(broken.property for broken in self._broken):
-            self._witness(i, [broken for broken in self._broken if broken.property == i])
+            depth, states, step = nearest(self._broken, i, self.rings)
+            last = self.pick(states)
+            start, steps = walk_back(self, last, depth)
+            self.found[i].lasso = self._lasso(i, last)
+            self.found[i].state, self.found[i].step = len(self._traces), step
+            self._traces.append((start, last, steps))
 
-    def _witness(self, index: int, broken: list[Broken]) -> None:
-        for depth, ring in enumerate(self.rings):
-            for one in broken:
-                here = one.states & ring
-                if here.satisfiable():
-                    row = self.encoding.pick(here)
-                    self.found[index].state, self.found[index].step = len(self._traces), one.step
-                    self._traces.append(self._walk_back(row, depth))
-                    return
-        raise EngineError(f"{self.model.properties[index].promise}: a violating state is in no layer")
+    def _lasso(self, index: int, start: State) -> Lasso | None:
+        promise = self.model.properties[index]
+        if not isinstance(promise, LeadsTo):
+            return None
+        return self._retry(lambda: self._fair_runs(index, promise).lasso(start))
 
-    def _walk_back(self, row: Ints, depth: int) -> tuple[State, State, list[tuple[int, int]]]:
-        last = after = self.domains.state(row)
-        steps: list[tuple[int, int]] = []
-        for d in range(depth - 1, -1, -1):
-            before, step = self._before(after, d)
-            steps.append(step)
-            after = before
-        return after, last, steps[::-1]
-
-    def _before(self, after: State, depth: int) -> tuple[State, tuple[int, int]]:
-        """A state of a layer that leads to the given one, and by which outcome of which action."""
-        row = self._numbers(after)
-        for action, act in enumerate(self.model.actions):
-            found = self._retry(lambda a=action: self._preimage(a, self.encoding.row(row), self._source(self.rings[depth])))  # type: ignore[misc]
-            if not found.satisfiable():
-                continue
-            state = self.domains.state(self.encoding.pick(found))
-            for number, outcome in enumerate(self.semantics.observe(act, state).outcomes):
-                if outcome.beyond is None and key(self.semantics.apply(act, outcome, state)) == key(after):
-                    return state, (action, number)
-            raise EngineError(
-                f"{act}: the plain semantics does not lead where the decision diagrams do, from\n{self.semantics.describe(state)}"
-            )
-        raise EngineError(f"no action leads to a state of layer {depth + 1}:\n{self.semantics.describe(after)}")
+    def before(self, action: int, after: State, depth: int) -> Set:
+        """The expanded states of a layer that an action brings to a state."""
+        return self._retry(lambda: self._preimage(action, self.only(after), self._source(self.rings[depth])))
 
     # what is handed over
 

@@ -181,14 +181,17 @@ class Relation:
         return union(reached, self.encoding)
 
     def preimage(self, effects: Sequence[Effect], target: Set, states: Set) -> Set:
-        """Those of the states (for which the effects were made) that reach a state of the target, by some outcome."""
+        """Those of the states (all of them states for which the effects were made) that reach a state of the target, by some outcome."""
         found = []
         for effect in effects:
+            here = effect.guard & states
+            if not here.satisfiable():
+                continue
             wanted = target
             for stage in reversed(effect.stages):
                 wanted = union([a.guard & wanted.apply_exists(AND, a.values, a.written) for a in stage], self.encoding)
-            found.append(effect.guard & wanted)
-        return union(found, self.encoding) & states
+            found.append(here & wanted)
+        return union(found, self.encoding)
 
     # where
 

@@ -17,13 +17,18 @@ from oxidd.util import BooleanOperator
 
 from dra_spec.explorer.intern import Domains, Ints
 
-__all__ = ["AND", "NODE_BYTES", "Encoding", "Grown", "Set"]
+__all__ = ["AND", "NODE_BYTES", "Encoding", "Grown", "Set", "fresh"]
 
 _SPARE = 4  # variables per slot beyond those in use
 _MORE = 4
 AND = BooleanOperator.AND
 _TIDY = 1 << 27  # bytes of nodes before the first look for unused ones
 NODE_BYTES = 16  # of an inner node in the manager's store
+
+
+def fresh(done: Set | None, now: Set) -> Set:
+    """What is in a set and was not in it when something was done to all of it."""
+    return now if done is None else done.imp_strict(now)
 
 
 class Grown(Exception):
@@ -70,6 +75,10 @@ class Encoding:
             self._swaps.clear()
             for tell in self.on_bit:
                 tell(narrow)
+
+    def close(self) -> None:
+        """Stops to follow the domains: another encoding takes over."""
+        self.domains.on_value.remove(self._new_value)
 
     # cubes
 

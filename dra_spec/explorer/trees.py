@@ -14,11 +14,27 @@ import numpy as np
 
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.intern import Domains, Ints, Observer, Pool, function_key, identity
-from dra_spec.explorer.model import Action, Model, ModelError, Outcome, Part, Projection, Slot, StepInvariant, Truth, View
+from dra_spec.explorer.model import (
+    Action,
+    AlwaysPossible,
+    DeadlockFree,
+    LiveWhen,
+    Model,
+    ModelError,
+    Outcome,
+    Part,
+    Projection,
+    Slot,
+    StateInvariant,
+    StepInvariant,
+    Truth,
+    View,
+)
+from dra_spec.explorer.reductions import Refuted
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.values import key
 
-_DISABLED = k.LEAF - 3  # the code of the leaf without outcomes; leaves 0 to 2 are the truths
+DISABLED = k.LEAF - 3  # the code of the leaf without outcomes; leaves 0 to 2 are the truths
 Look = tuple[int, Projection, Any]  # position (slot, or slot + number of slots: in the state after), what of it, what was found
 
 
@@ -65,9 +81,8 @@ class Trees:
         self.lists = Pool(fill=0)  # trees of parts and step invariants
         self.reasons: dict[str, int] = {}
         self.widest = np.ones(len(model.actions), np.int64)  # per action: most outcomes of a leaf
-        self._dispatch: k.Dispatch | None = None  # None: the places that it names have moved
-        self._dispatched = 0  # calls of `learn` when it was made
-        self._learned = 0
+        self.learned = 0  # calls of `learn` that added a path
+        self.moved = 0  # how often places in `child` or `seen` that are in use have moved, or a tree got its root
         self._observers: list[Observer] = []
         self._observer: dict[Hashable, int] = {}
         self._of_slot: list[list[int]] = [[] for _ in domains.slots]
@@ -75,12 +90,18 @@ class Trees:
         self._outcome: dict[Hashable, int] = {}
         self._part: dict[Hashable, int] = {}
         self._step: dict[tuple[int, int, str], int] = {}
+        self._about_step: dict[int, tuple[int, int, str]] = {}  # by tree
         self._steps = [(i, p) for i, p in enumerate(model.properties) if isinstance(p, StepInvariant)]
+        self._parts: dict[int, Part] = {}  # by tree
+        self._live: dict[Hashable, int] = {}
+        self._live_of: dict[int, tuple[LiveWhen, bool]] = {}  # by tree
+        self._predicates: dict[int, int] = {}  # by property
+        self.log: list[tuple[int, Ints, Ints | None]] | None = None  # paths as they are learned: tree, row, row after
         domains.on_growth.append(self._grow_slot)
         domains.on_value.append(self._new_value)
         for _ in Truth:
             self.leaves.add(0, 0)
-        assert k.LEAF - self._leaf_of(()) == _DISABLED
+        assert k.LEAF - self._leaf_of(()) == DISABLED
         for number, action in enumerate(model.actions):
             self._add(Tree(str(action), self._runs_action(number, action)))
 
@@ -104,45 +125,69 @@ class Trees:
             self.lists.data,
         )
 
-    def dispatch(self) -> k.Dispatch:
-        """The actions that are worth a walk, by what is seen at the roots of their trees; valid until something is learned.
-
-        An old one names some walks that are not worth it, so it is kept for a while.
-        """
-        if self._dispatch is None or self._learned > self._dispatched * 1.1:
-            self._dispatched = self._learned
-            self._dispatch = self._make_dispatch()
-        return self._dispatch
-
-    def _make_dispatch(self) -> k.Dispatch:
-        roots = self.roots.data[: len(self.model.actions)]
-        codes = self.child.data[roots]
-        always, inner = np.flatnonzero((codes < 0) & (codes != _DISABLED)), np.flatnonzero(codes >= 0)
-        by_root = self.nodes.data[codes[inner], 3]
-        members = [(self._observers[o], inner[by_root == o]) for o in np.unique(by_root)]
-        entries = [np.stack([group, roots[group]], axis=1) for group in (always, *(group for _, group in members))]
-        unknown = np.cumsum([len(group) for group in entries])
-        used, places = int(unknown[-1]), 0
-        groups, first = [], []
-        for observer, group in members:
-            cells = self.nodes.data[codes[group], 2][:, None] + np.arange(observer.capacity)[None, :]
-            seen, which = np.nonzero((self.child.data[cells] != _DISABLED).T)
-            entries.append(np.stack([group[which], cells[which, seen]], axis=1))
-            groups.append((observer.position, observer.base, places))
-            first.append(used + np.searchsorted(seen, np.arange(observer.capacity + 1)))
-            used += len(which)
-            places += observer.capacity + 1
-        return k.Dispatch(
-            np.array(groups, np.int32).reshape(-1, 3),
-            np.concatenate([np.zeros(0, np.int64), *first]).astype(np.int32),
-            unknown.astype(np.int32),
-            np.concatenate(entries).astype(np.int32),
-        )
-
     @property
     def memory(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.forest())
+
+    @property
+    def observers(self) -> Sequence[Observer]:
+        """All ways in which some tree looks at a slot."""
+        return self._observers
+
+    def part_of(self, tree: int) -> Part:
+        """The part that a tree is about."""
+        return self._parts[tree]
+
+    def is_part(self, tree: int) -> bool:
+        """Whether a tree is that of a part."""
+        return tree in self._parts
+
+    def live_of(self, tree: int) -> tuple[LiveWhen, bool] | None:
+        """Of which declaration a tree is the predicate, and whether it looks at the state after a step; None: of none."""
+        return self._live_of.get(tree)
+
+    def live_tree(self, declared: LiveWhen, later: bool) -> int:
+        """The tree of a declaration's predicate, asked about the state itself or about the one after a step."""
+        identity_ = (tuple(self.domains.index[slot] for slot in declared.slots), later)
+        if identity_ not in self._live:
+
+            def run(state: State, after: State | None) -> tuple[list[Look], int]:
+                looks: list[Look] = []
+                asked = after if later else state
+                assert asked is not None
+                view = View(self._reader(asked, looks, len(state) if later else 0))
+                try:
+                    return looks, self._truth(f"{declared} is live", asked, lambda: Truth.TRUE if declared.predicate(view) else Truth.FALSE)
+                except ModelError as error:  # a slot that a sub-model does not have, or a mistake in the predicate
+                    raise Refuted("dead", str(declared), f"its predicate fails: {str(error).splitlines()[0]}") from None
+
+            self._live[identity_] = self._add(Tree(f"where {declared} is live", run))
+            self._live_of[self._live[identity_]] = declared, later
+        return self._live[identity_]
+
+    def step_of(self, tree: int) -> tuple[int, int, str] | None:
+        """Property, action and label of the outcome that the tree of a step invariant is about; None: it is no such tree."""
+        return self._about_step.get(tree)
+
+    def step_tree(self, index: int, number: int, label: str) -> int:
+        """The tree of a step invariant at an outcome of an action."""
+        wanted = self.model.properties[index]
+        assert isinstance(wanted, StepInvariant)
+        return self._step_of(index, wanted, number, self.model.actions[number], label)
+
+    def predicate_tree(self, index: int) -> int:
+        """The tree of a property's predicate on states: of the invariant, of the goal, of what a stuck state must be."""
+        if index not in self._predicates:
+            wanted = self.model.properties[index]
+            if isinstance(wanted, StateInvariant):
+                self.add_property(index, wanted.promise, wanted.fn)
+            elif isinstance(wanted, AlwaysPossible):
+                self.add_property(index, wanted.promise, wanted.goal)
+            else:
+                assert isinstance(wanted, DeadlockFree)
+                self.add_property(index, wanted.promise, wanted.final)
+        return self._predicates[index]
 
     def width(self, observer: int) -> int:
         """How many cells in `child` each node of an observer has."""
@@ -154,13 +199,13 @@ class Trees:
         """Runs the tree's function in a state and adds the path. Raises `ModelError` if it is not a function of what it reads."""
         if self._only_looks(number, row, after):
             return
-        self._learned += 1
+        self.learned += 1
         tree = self.trees[number]
         state = self.domains.state(row)
         looks, leaf = tree.run(state, None if after is None else self.domains.state(after))
         cell = int(self.roots.data[number])
         if self.child.data[cell] > k.LEAF and self.child.data[cell] < 0:
-            self._dispatch = None
+            self.moved += 1
         for position, what, found in looks:
             self.calls += what.fn is not None
             o = self._observe(position, what)
@@ -185,6 +230,8 @@ class Trees:
         if known <= k.LEAF and known != leaf:
             raise self._unsteady(tree, state, "the same reads led to other outcomes before")
         self.child.data[cell] = leaf
+        if self.log is not None:
+            self.log.append((number, row.copy(), None if after is None else after.copy()))
 
     def _only_looks(self, number: int, row: Ints, after: Ints | None) -> bool:
         """Whether the path was there and just a projection of a new value was not; it is now.
@@ -252,13 +299,13 @@ class Trees:
         return seen
 
     def _widen(self, observer: Observer, capacity: int) -> None:
-        self._dispatch = None
+        self.moved += 1
         for node in observer.nodes:
             self.nodes.data[node, 2] = self.child.move(int(self.nodes.data[node, 2]), observer.capacity, capacity)
         observer.capacity = capacity
 
     def _grow_slot(self, slot: int) -> None:
-        self._dispatch = None
+        self.moved += 1
         capacity = self.domains.capacity[slot]
         for o in self._of_slot[slot]:
             observer = self._observers[o]
@@ -335,6 +382,7 @@ class Trees:
                 return self._looks(reads), k.LEAF - self._leaf_of((outcome,))
 
             self._part[identity_] = self._add(Tree(f"part {part} of {action}", run))
+            self._parts[self._part[identity_]] = part
         return self._part[identity_]
 
     def add_property(self, index: int, promise: str, fn: Callable[[View], Truth]) -> int:
@@ -344,7 +392,9 @@ class Trees:
             looks: list[Look] = []
             return looks, self._truth(promise, state, lambda: fn(View(self._reader(state, looks, 0))))
 
-        return self._add(Tree(f"promise {promise}", run, index))
+        tree = self._add(Tree(f"promise {promise}", run, index))
+        self._predicates.setdefault(index, tree)
+        return tree
 
     def _step_of(self, index: int, wanted: StepInvariant, number: int, action: Action, label: str) -> int:
         identity_ = (index, number, label)
@@ -358,6 +408,7 @@ class Trees:
                 return looks, self._truth(wanted.promise, state, lambda: wanted.fn(before_view, after_view, action, label))
 
             self._step[identity_] = self._add(Tree(f"promise {wanted.promise} at {action} [{label}]", run, index))
+            self._about_step[self._step[identity_]] = identity_
         return self._step[identity_]
 
     def _truth(self, promise: str, state: State, judge: Callable[[], Truth]) -> int:

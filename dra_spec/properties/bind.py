@@ -6,10 +6,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+
 from dra_spec.explorer.model import (
     Action,
     AlwaysPossible,
     DeadlockFree,
+    LeadsTo,
     ModelError,
     Projection,
     Property,
@@ -19,8 +22,10 @@ from dra_spec.explorer.model import (
     Truth,
     View,
 )
+from dra_spec.properties import nodes as n
 from dra_spec.properties.assumptions import ASSUMPTIONS
 from dra_spec.properties.errors import EvaluationError, InvariantError, NotInWorld, pointed
+from dra_spec.properties.grade import grader
 from dra_spec.properties.invariant import Invariant, Promise
 from dra_spec.properties.model_world import STATIC, ModelWorld, Sources
 from dra_spec.properties.split import Instance as Part
@@ -42,11 +47,9 @@ def unmet_assumptions(invariant: Invariant, instance: Instance) -> tuple[str, ..
 def bind(invariant: Invariant, instance: Instance) -> list[Property]:
     """The properties of an invariant, one per object that it speaks about; at least one.
 
-    Raises `InvariantError` if the kind is not supported or the instance lacks a writer that the invariant needs. The properties
-    raise `ModelError` if the expression has no value in a state.
+    Raises `InvariantError` if the instance lacks a writer that the invariant needs. The properties raise `ModelError` if the expression
+    has no value in a state.
     """
-    if invariant.kind is Promise.LEADS_TO:
-        raise InvariantError(f"{invariant.name}: kind leads-to is not supported yet")
     missing = sorted(missing_writers(invariant, instance))
     if missing:
         raise InvariantError(f"{invariant.name} needs the writer {missing[0]}, which does not take part in the model")
@@ -60,7 +63,7 @@ def bind(invariant: Invariant, instance: Instance) -> list[Property]:
 
 def _parts(invariant: Invariant, sources: Sources) -> list[Part]:
     static = ModelWorld(sources, STATIC, STATIC if invariant.kind is Promise.STEP else None)
-    if invariant.kind is Promise.ALWAYS_POSSIBLE:
+    if invariant.kind in (Promise.ALWAYS_POSSIBLE, Promise.LEADS_TO):
         return split(invariant.program, static, invariant.quantifiers)
     return split(invariant.program, static)
 
@@ -79,6 +82,8 @@ def _property(invariant: Invariant, sources: Sources, part: Part) -> Property:
         return AlwaysPossible(invariant.name, judge, _allowed(invariant), part.binding)
     if invariant.kind is Promise.DEADLOCK_FREE:
         return DeadlockFree(invariant.name, judge, part.binding)
+    if invariant.kind is Promise.LEADS_TO:
+        return LeadsTo(invariant.name, _when(invariant, sources, part), judge, _fair(invariant), part.binding)
     return StateInvariant(invariant.name, judge, part.binding)
 
 
@@ -90,6 +95,8 @@ def _nothing(invariant: Invariant) -> Property:
         return AlwaysPossible(invariant.name, lambda _: Truth.TRIVIAL, _allowed(invariant))
     if invariant.kind is Promise.DEADLOCK_FREE:
         return DeadlockFree(invariant.name, lambda _: Truth.TRIVIAL)
+    if invariant.kind is Promise.LEADS_TO:
+        return LeadsTo(invariant.name, lambda _: Truth.FALSE, lambda _: Truth.TRIVIAL, _fair(invariant))
     return StateInvariant(invariant.name, lambda _: Truth.TRIVIAL)
 
 
@@ -101,10 +108,34 @@ def _allowed(invariant: Invariant) -> Callable[[Action], bool]:
     return lambda action: action.type.kind not in invariant.without
 
 
-def _guarded(invariant: Invariant, part: Part, world: Callable[[Callable[[View], View]], Thing]) -> Truth:
+def _fair(invariant: Invariant) -> Callable[[Action], bool]:
+    return lambda action: invariant.is_fair_to(action.name, action.type.kind)
+
+
+def _when(invariant: Invariant, sources: Sources, goal: Part) -> Callable[[View], Truth]:
+    """Where the goal of an instance is owed: never while one of its objects is absent."""
+    assert invariant.when is not None
+    if len(goal.binding) < invariant.quantifiers:
+        raise InvariantError(f"{invariant.name}: per: the objects have no fixed names in this model, expected lists of named objects")
+    node = invariant.when.root
+    for _ in range(invariant.quantifiers):
+        assert isinstance(node, n.Macro)
+        node = node.body
+    when = attrs.evolve(invariant, program=invariant.when)
+    part = attrs.evolve(goal, node=node, size=invariant.when.size, grade=grader(node))
+
+    def there(world: Thing) -> Truth:
+        return Truth.FALSE if part.environment(world) is None else part.truth(world)
+
+    return lambda view: _guarded(when, part, lambda look: ModelWorld(sources, look(view)), there)
+
+
+def _guarded(
+    invariant: Invariant, part: Part, world: Callable[[Callable[[View], View]], Thing], truth: Callable[[Thing], Truth] | None = None
+) -> Truth:
     """The truth; an expression without a value becomes a `ModelError` that names invariant, place, objects and what was read."""
     try:
-        return part.truth(world(lambda view: view))
+        return (truth or part.truth)(world(lambda view: view))
     except EvaluationError as error:
         program, span = invariant.program, error.span
         where = pointed(error.message, program.text, program.origin, span.line, span.column)

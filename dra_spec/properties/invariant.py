@@ -3,10 +3,13 @@
 name: finalizer-while-allocated
 statement: An allocated claim carries the delete-protection finalizer.
 source: KEP-4381, ResourceClaim
-kind: state                     # state, step, always-possible, deadlock-free (leads-to is known and not supported yet)
+kind: state                     # state, step, always-possible, deadlock-free, leads-to
 cel: claims.all(c, !c.allocated || c.finalizer)
+when: p.deleting                # leads-to only, instead of cel: where this holds, ...
+goal: p.phase == "Succeeded"    # leads-to only: ... this holds then or later, in every run that is weakly fair to ...
+fair: [protocol, timeout]       # leads-to only: ... actions of these kinds, or of these names or patterns; default as here
 actions: [scheduler.*]          # step only: names or patterns of actions; default all
-per: {p: pods}                  # always-possible only: the goal is asked for each of these
+per: {p: pods}                  # always-possible and leads-to only: asked for each of these
 without: [fault, user]          # always-possible only: kinds of actions that must not be needed on the way
 needs: [scheduler]              # writers that a model must have
 assumptions: {single-scheduler: ...}   # accepted windows, each with a sentence
@@ -31,6 +34,7 @@ from dra_spec.properties.schema import BOOL, STEP_WORLD, WORLD, ListType, Object
 from dra_spec.properties.yamlfile import Document, Field, read
 
 DEFAULT_WITHOUT = frozenset({Kind.FAULT, Kind.USER})
+DEFAULT_FAIR = (Kind.PROTOCOL.value, Kind.TIMEOUT.value)
 
 
 class Promise(enum.Enum):
@@ -40,12 +44,15 @@ class Promise(enum.Enum):
     STEP = "step"  # on each transition of some actions
     ALWAYS_POSSIBLE = "always-possible"  # from every state the goal can be reached
     DEADLOCK_FREE = "deadlock-free"  # each state without a next step satisfies it
-    LEADS_TO = "leads-to"  # under fairness; not supported yet
+    LEADS_TO = "leads-to"  # whenever one thing holds, another will, in all weakly fair runs
 
 
 @attrs.frozen(eq=False)
 class Invariant:
-    """A promise. `quantifiers`: how many outermost `all` of the program come from `per`."""
+    """A promise. `quantifiers`: how many outermost `all` of the program, and of `when`, come from `per`.
+
+    Of kind leads-to: `program` is the goal, `when` says where it is owed, `fair` lists kinds and patterns of names of actions.
+    """
 
     name: str
     statement: str
@@ -58,6 +65,8 @@ class Invariant:
     needs: frozenset[str] = frozenset()
     assumptions: Mapping[str, str] = attrs.field(factory=dict)
     on_request: str = ""
+    when: Program | None = None
+    fair: tuple[str, ...] = DEFAULT_FAIR
 
     @staticmethod
     def adhoc(text: str, name: str = "--assert") -> Invariant:
@@ -72,10 +81,14 @@ class Invariant:
         """Whether a step invariant judges the steps of an action."""
         return any(fnmatch.fnmatchcase(action, pattern) for pattern in self.actions)
 
+    def is_fair_to(self, action: str, kind: Kind) -> bool:
+        """Whether a leads-to promise counts on an action: enabled all the time, it is taken some time."""
+        return kind.value in self.fair or any("." in item and fnmatch.fnmatchcase(action, item) for item in self.fair)
+
 
 def from_file(path: Path) -> Invariant:
     """Loads an invariant. Raises `InvariantError` with file, line, what was found and what was expected."""
-    document = read(path, required=_REQUIRED, optional=_OPTIONAL)
+    document = read(path, required=_REQUIRED, optional=_OPTIONAL, instead={Promise.LEADS_TO.value: _LEADS_TO})
     name, kind_field = document.text("name"), document.field("kind")
     if name != path.stem:
         document.fail("name", f"is {name}, expected the name of the file, {path.stem}")
@@ -83,15 +96,19 @@ def from_file(path: Path) -> Invariant:
     if kind_field.value not in kinds:
         document.fail("kind", f"unknown kind {kind_field.value}, {expected(str(kind_field.value), kinds)}")
     kind = kinds[str(kind_field.value)]
-    for field, of in (("actions", Promise.STEP), ("per", Promise.ALWAYS_POSSIBLE), ("without", Promise.ALWAYS_POSSIBLE)):
-        if document.has(field) and kind is not of:
-            document.fail(field, f"belongs to kind {of.value} only, this is {kind.value}")
+    for field, of in _OF_KIND.items():
+        if document.has(field) and kind not in of:
+            document.fail(field, f"belongs to kind {' or '.join(each.value for each in of)} only, this is {kind.value}")
+    leads = kind is Promise.LEADS_TO
+    if leads and document.has("cel"):
+        document.fail("cel", "belongs to the other kinds, expected when and goal in a leads-to")
     per = document.texts_by_name("per") if document.has("per") else {}
-    program = _program(document, kind, per)
+    program = _program(document, "goal" if leads else "cel", kind, per)
+    when = _program(document, "when", kind, per) if leads else None
     needs = frozenset(document.names("needs", _WRITERS)) if document.has("needs") else frozenset()
-    missing = sorted(writers_read(program) - needs)
+    missing = sorted((writers_read(program) | (writers_read(when) if when is not None else frozenset())) - needs)
     if missing:
-        field = "needs" if document.has("needs") else "cel"
+        field = "needs" if document.has("needs") else "goal" if leads else "cel"
         document.fail(field, f"the expression reads what the {missing[0]} owns, expected {missing[0]} among needs")
     without = {kind.value: kind for kind in Kind if kind is not Kind.PROTOCOL}
     return Invariant(
@@ -106,18 +123,39 @@ def from_file(path: Path) -> Invariant:
         needs,
         document.known_texts("assumptions") if document.has("assumptions") else {},
         document.text("on-request") if document.has("on-request") else "",
+        when,
+        _fair(document) if document.has("fair") else DEFAULT_FAIR,
     )
 
 
 _REQUIRED = ("name", "statement", "source", "kind", "cel")
-_OPTIONAL = ("actions", "per", "without", "needs", "assumptions", "on-request")
+_LEADS_TO = ("when", "goal")
+_OPTIONAL = ("actions", "per", "without", "fair", "needs", "assumptions", "on-request")
+_OF_KIND = {
+    "actions": (Promise.STEP,),
+    "per": (Promise.ALWAYS_POSSIBLE, Promise.LEADS_TO),
+    "without": (Promise.ALWAYS_POSSIBLE,),
+    "when": (Promise.LEADS_TO,),
+    "goal": (Promise.LEADS_TO,),
+    "fair": (Promise.LEADS_TO,),
+}
 _WRITERS = ("scheduler", "claim-controller", "apiserver", "driver-controller", "kubelet", "plugin", "workload")
 
 
-def _program(document: Document, kind: Promise, per: Mapping[str, Field]) -> Program:
-    """The expression; with `per`, wrapped in one `all` for each variable."""
+def _fair(document: Document) -> tuple[str, ...]:
+    """Kinds of actions, and names or patterns of actions, which have a dot."""
+    kinds = [kind.value for kind in Kind]
+    items = document.texts("fair")
+    for item in items:
+        if item not in kinds and "." not in item:
+            document.fail("fair", f"unknown kind {item}, {expected(item, kinds)}, or names of actions such as kubelet.*")
+    return tuple(items)
+
+
+def _program(document: Document, of: str, kind: Promise, per: Mapping[str, Field]) -> Program:
+    """The expression of a field; with `per`, wrapped in one `all` for each variable."""
     world = STEP_WORLD if kind is Promise.STEP else WORLD
-    cel = document.field("cel")
+    cel = document.field(of)
     variables: dict[str, tuple[int, Type]] = {}
     head = ""
     for name, field in per.items():

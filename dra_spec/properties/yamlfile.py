@@ -101,8 +101,8 @@ def _field(path: str, lines: Sequence[str], data: CommentedMap, name: str) -> Fi
     return Field(data[name], Origin(path, line, column + (start in ("'", '"'))))
 
 
-def read(path: Path, required: Sequence[str], optional: Sequence[str]) -> Document:
-    """Reads a file with exactly these fields. Raises `InvariantError`."""
+def read(path: Path, required: Sequence[str], optional: Sequence[str], instead: Mapping[str, Sequence[str]] | None = None) -> Document:
+    """Reads a file with exactly these fields. `instead`: what a kind requires instead of `cel`. Raises `InvariantError`."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -124,6 +124,10 @@ def read(path: Path, required: Sequence[str], optional: Sequence[str]) -> Docume
         found = "an empty file" if data is None else type(data).__name__
         raise InvariantError(f"{path}:1: expected an invariant with the fields {', '.join(required)}, found {found}")
     document = Document(str(path), text.splitlines(), data)
+    for kind, fields in (instead or {}).items():
+        optional = (*optional, *fields)
+        if data.get("kind") == kind:
+            required, optional = [*(name for name in required if name != "cel"), *fields], (*optional, "cel")
     _check(document, data, required, optional)
     return document
 
@@ -135,5 +139,6 @@ def _check(document: Document, data: Mapping[Any, Any], required: Sequence[str],
     for name in required:
         if name not in data:
             raise InvariantError(f"{document.path}:1: the field {name} is missing")
-    if not isinstance(data["cel"], str):
-        document.fail("cel", f"expected an expression, found {short(data['cel'])}")
+    for name in ("cel", "when", "goal"):
+        if name in data and not isinstance(data[name], str):
+            document.fail(name, f"expected an expression, found {short(data[name])}")

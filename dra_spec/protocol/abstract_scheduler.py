@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from dra_spec.allocation.errors import DoesNotFit, FatalAllocation
 from dra_spec.explorer.model import Action, Outcome, PartView, View, action
 from dra_spec.protocol.apiserver import Api
+from dra_spec.protocol.choices import answers
 from dra_spec.protocol.instance import Instance
 from dra_spec.protocol.objects import Claim, Pod
 from dra_spec.protocol.watch import Channel
@@ -67,7 +67,10 @@ def _publish(v: View, outcome: Outcome, channels: Mapping[str, Channel], new: Ma
 
 @action("scheduler.place", writer="scheduler", step="E1", source="abstraction of scheduling and binding of one pod")
 def place(v: View, world: World, pod: str, node: str) -> Iterator[Outcome]:
-    """Allocates the pod's unallocated claims, first fit, reserves all its claims and binds the pod, in one step."""
+    """Allocates the pod's unallocated claims, reserves all its claims and binds the pod, in one step.
+
+    First fit, as upstream; with `any_allocation` each feasible allocation is an outcome.
+    """
     api = world.api
     spec = world.instance.pod(pod)
     if not v[api.pod[pod]].exists or v[api.pod[pod]].deleting or v[api.pod[pod]].terminal or v[api.pod[pod]].node is not None:
@@ -83,23 +86,24 @@ def place(v: View, world: World, pod: str, node: str) -> Iterator[Outcome]:
             return
     todo = tuple(name for name in names if v[api.claim[name]].allocation is None)
     used = frozenset(device for other in api.claim.values() for device in v[other].devices) if todo else frozenset[str]()
-    try:
-        allocations = dict(zip(todo, world.instance.allocate(todo, node, used) if todo else (), strict=True))
-    except (DoesNotFit, FatalAllocation):
-        return
-    claims = {}
-    for name in names:
-        old = v.value(api.claim[name])
-        claims[name] = attrs.evolve(
-            old,
-            rv=old.rv.next(),
-            finalizer=True,
-            allocation=allocations.get(name, old.allocation),
-            reserved_for=old.reserved_for | {pod},
-        )
-    ok = v.outcome()
-    if _write(v, api, ok, claims, {pod: attrs.evolve(v.value(api.pod[pod]), node=node)}):
-        yield ok
+    found = answers(world.instance, todo, node, used)
+    for chosen in [*([found.upstream] if found.upstream is not None else []), *found.others]:
+        allocations = dict(zip(todo, chosen.allocations, strict=True))
+        claims = {}
+        for name in names:
+            old = v.value(api.claim[name])
+            claims[name] = attrs.evolve(
+                old,
+                rv=old.rv.next(),
+                finalizer=True,
+                allocation=allocations.get(name, old.allocation),
+                reserved_for=old.reserved_for | {pod},
+            )
+        ok = v.outcome(chosen.label)
+        if _write(v, api, ok, claims, {pod: attrs.evolve(v.value(api.pod[pod]), node=node)}):
+            yield ok
+    if found.beyond:
+        yield v.outcome("more").beyond_bounds(found.beyond)
 
 
 @action("claim-controller.generate", writer="claim-controller", step="RC-1", source="abstraction of template instantiation")

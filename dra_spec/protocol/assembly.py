@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from dra_spec.explorer.model import Action, ActionFunction, ModelError, Slot
+from dra_spec.explorer.model import Action, ActionFunction, LiveWhen, ModelError, Slot
 from dra_spec.protocol.instance import Instance
 
 MODULES = {
@@ -37,11 +37,13 @@ class Replacement(Protocol):
 
 @attrs.frozen(eq=False)
 class Assembly:
-    """Slots and actions of a model; `unused`: names of actions that a variant replaces but that no writer of this model takes."""
+    """Slots and actions of a model; `unused`: names of actions that a variant replaces but that no writer of this model takes; `live`: what
+    the writers say about where their memory is needed."""
 
     slots: Sequence[Slot[Any]]
     actions: Sequence[Action]
     unused: frozenset[str] = frozenset()
+    live: Sequence[LiveWhen] = ()
 
 
 def assemble(instance: Instance, variants: Iterable[Replacement] = ()) -> Assembly:
@@ -60,11 +62,14 @@ def assemble(instance: Instance, variants: Iterable[Replacement] = ()) -> Assemb
             replaces[name] = fn
     slots: list[Slot[Any]] = []
     actions: list[Action] = []
+    live: list[LiveWhen] = []
     for writer, path in MODULES.items():
         if writer == "apiserver" or writer in instance.writers:
             module = importlib.import_module(path)
             slots.extend(module.slots(instance))
             actions.extend(module.actions(instance))
+            if hasattr(module, "live"):
+                live.extend(module.live(instance))
     actions.extend(importlib.import_module(ABSTRACTION).actions(instance))
     replaced = [attrs.evolve(a, type=attrs.evolve(a.type, fn=replaces[a.name])) if a.name in replaces else a for a in actions]
-    return Assembly(slots, replaced, frozenset(replaces) - {a.name for a in actions})
+    return Assembly(slots, replaced, frozenset(replaces) - {a.name for a in actions}, live)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import attrs
 
@@ -64,13 +64,43 @@ class DeviceSpec:
 Allocate = Callable[[tuple[str, ...], str, frozenset[str]], tuple[Allocation, ...]]
 
 
+@attrs.frozen
+class Others:
+    """What another allocator may answer than upstream's: one allocation per claim each, in a fixed order. `beyond`: the bound that was
+    reached, so that there are more; "" if these are all."""
+
+    allocations: tuple[tuple[Allocation, ...], ...] = ()
+    beyond: str = ""
+
+
+NO_OTHERS = Others()
+
+
+class AnyAllocation(Protocol):
+    """Knows every feasible allocation (`allocation: any`). The arguments are those of `Allocate`."""
+
+    @property
+    def departed(self) -> bool:
+        """Whether there was a choice so far: some call had another answer than upstream's."""
+
+    def others(self, claims: tuple[str, ...], node: str, in_use: frozenset[str]) -> Others:
+        """All feasible allocations but the one that `allocate` returns."""
+
+    def problem(self, claims: tuple[str, ...], node: str, in_use: frozenset[str]) -> Any:
+        """The same question as the validator takes it (allocation.z3_problem.Problem), for who checks an answer."""
+
+    def written(self, claims: tuple[str, ...], node: str, picks: Sequence[Any]) -> tuple[Allocation, ...]:
+        """The allocations that devices chosen by somebody (allocation.z3_problem.Pick) make."""
+
+
 @attrs.frozen(eq=False)
 class Instance:
     """A bounded cluster.
 
     `lag`: most undelivered events per watcher and kind. `budgets`: how often each fault and environment event may happen, by
     name ("kubelet-crash", "api-refused", "delete-pod", ...); an absent name means never. `writers`: the writers that take part.
-    `schedulers`: by name, in order. `any_node`: a scheduler may choose any node that fits, not only the first.
+    `schedulers`: by name, in order. `any_node`: a scheduler may choose any node that fits, not only the first. `any_allocation`: it may
+    choose any feasible allocation, not only the one that upstream's search finds (None: only that one).
     """
 
     pods: Sequence[PodSpec]
@@ -84,7 +114,12 @@ class Instance:
     budgets: Mapping[str, int] = attrs.field(factory=dict)
     binding_conditions: bool = False
     any_node: bool = False
+    any_allocation: AnyAllocation | None = None
     _made: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
+
+    def others(self, claims: tuple[str, ...], node: str, in_use: frozenset[str]) -> Others:
+        """What else than the answer of `allocate` is allowed."""
+        return self.any_allocation.others(claims, node, in_use) if self.any_allocation else NO_OTHERS
 
     def memo(self, make: Callable[[Instance], T]) -> T:
         """`make(instance)`, made once: the slots of a writer are the same objects for all who ask."""

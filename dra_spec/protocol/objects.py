@@ -51,6 +51,11 @@ class Allocation:
     def drivers(self) -> tuple[str, ...]:
         return tuple(sorted({r.driver for r in self.results}))
 
+    @property
+    def picks(self) -> tuple[tuple[str, str], ...]:
+        """Request and device of each result."""
+        return tuple((r.request, r.device) for r in self.results)
+
 
 @attrs.frozen
 class Claim:

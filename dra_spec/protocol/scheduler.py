@@ -10,6 +10,7 @@ Chosen for the model:
   would reject is rejected as C1 does it, with the same checks.
 - An attempt that fails before Reserve leaves nothing behind. One that would fail in its first step is therefore not shown at all.
 - *Which node.* The first that fits, in the order of the instance (`any_node`: each that fits, as scores may choose any).
+- *Which devices.* Those that upstream's search finds (`any_allocation`: also every other feasible allocation, an outcome each).
 - Filter is one step, as its inputs are frozen. Permit (R2) only waits; it is part of the last step before it, as the binding goroutine may
   wait at any time. The five-second limit on C3 to C5 is not modelled.
 
@@ -23,11 +24,11 @@ from typing import Any
 
 import attrs
 
-from dra_spec.allocation.errors import DoesNotFit, FatalAllocation
-from dra_spec.explorer.model import Action, Outcome, PartView, Slot, View, action
-from dra_spec.protocol import scheduler_binding, scheduler_cache, scheduler_unreserve
+from dra_spec.explorer.model import Action, LiveWhen, Outcome, PartView, Slot, View, action
+from dra_spec.protocol import scheduler_binding, scheduler_cache, scheduler_state, scheduler_unreserve
+from dra_spec.protocol.choices import Answers, Chosen, answers
 from dra_spec.protocol.instance import ClaimRef, Instance
-from dra_spec.protocol.objects import Allocation, Claim, Pod
+from dra_spec.protocol.objects import Claim, Pod
 from dra_spec.protocol.scheduler_binding import conditions_failed, conditions_pending, first_step
 from dra_spec.protocol.scheduler_cache import WRITER, clear_attempt, devices_in_flight, has_entry, signal
 from dra_spec.protocol.scheduler_state import (
@@ -202,24 +203,22 @@ def eligible(claim: Claim | None, pod: str) -> bool:
 
 @attrs.frozen
 class Fit:
-    """What Filter says of one node: allocations for the claims that need one, or why not."""
+    """What Filter says of one node: allocations for the claims that need one, if any, and the claims that are unavailable there."""
 
-    allocations: tuple[Allocation, ...] | None
+    answers: Answers
     unavailable: frozenset[int] = frozenset()
 
 
 def _filter_node(v: View, s: Scheduler, pod: str, node: str, timed_out: frozenset[int]) -> Fit:
-    """Filter for one node. Raises FatalAllocation if the attempt is to be aborted."""
+    """Filter for one node."""
     cycle = s.cycle[pod]
     unavailable = frozenset(i for i in range(len(cycle)) if i in timed_out or v.project(cycle[i], misfit, node))
     wanted = tuple(ref.claim for i, ref in enumerate(s.refs(pod)) if v.project(cycle[i], unallocated))
-    allocations: tuple[Allocation, ...] = ()
-    if wanted:
-        try:
-            allocations = s.instance.allocate(wanted, node, v.value(s.gathered))
-        except DoesNotFit:
-            return Fit(None)  # before what is unavailable is recorded
-    return Fit(None, unavailable) if unavailable else Fit(allocations)
+    found = answers(s.instance, wanted, node, v.value(s.gathered) if wanted else frozenset())
+    if not unavailable:
+        return Fit(found)
+    # no allocation would help; a search that fails comes before what is unavailable is recorded
+    return Fit(Answers(None, fatal=found.fatal), unavailable if found.upstream is not None else frozenset())
 
 
 @action("scheduler.filter", writer=WRITER, step="F1", source=f"{PLUGIN}:Filter; structured/allocator.go:Allocate")
@@ -246,39 +245,50 @@ def _filtered(
     v: View, s: Scheduler, pod: str, may_free: Callable[[Claim | None, str], bool], timed_out: frozenset[int], reason: str
 ) -> Iterator[Outcome]:
     unavailable: frozenset[int] = frozenset()
-    fits: list[tuple[str, tuple[Allocation, ...]]] = []
-    try:
-        for node in s.instance.nodes:
-            fit = _filter_node(v, s, pod, node, timed_out)
-            unavailable |= fit.unavailable
-            if fit.allocations is not None:
-                fits.append((node, fit.allocations))
-                if not s.instance.any_node:
-                    break
-    except FatalAllocation:
+    fits: list[Chosen] = []  # upstream's
+    others: list[Chosen] = []
+    beyond, fatal = "", False
+    for node in s.instance.nodes:
+        fit = _filter_node(v, s, pod, node, timed_out)
+        unavailable |= fit.unavailable
+        others += fit.answers.others
+        beyond = beyond or fit.answers.beyond
+        fatal = fit.answers.fatal
+        if fatal:
+            break
+        if fit.answers.upstream is not None:
+            fits.append(fit.answers.upstream)
+            if not s.instance.any_node:
+                break
+    if fatal:
         yield _fail(v, s, pod, "error")
-        return
-    for node, allocations in fits:
-        yield _fitted(v, s, pod, node, allocations)
-    if fits:
-        return
-    freeable = frozenset(i for i in unavailable if v.project(s.cycle[pod][i], may_free, pod))
+    elif fits:
+        yield from (_fitted(v, s, pod, chosen) for chosen in fits)
+    else:
+        freeable = frozenset(i for i in unavailable if v.project(s.cycle[pod][i], may_free, pod))
+        yield _unfitted(v, s, pod, freeable, reason)
+    yield from (_fitted(v, s, pod, chosen) for chosen in others)  # last, so that traces have upstream's where it makes no difference
+    if beyond:
+        yield v.outcome("more").beyond_bounds(beyond)
+
+
+def _unfitted(v: View, s: Scheduler, pod: str, freeable: frozenset[int], reason: str) -> Outcome:
+    """No node fits: PostFilter has its turn for the claims that it may deallocate, or the attempt ends."""
     if not freeable:
-        yield _fail(v, s, pod, reason or "no-fit")
-        return
+        return _fail(v, s, pod, reason or "no-fit")
     out = v.outcome(reason or "unavailable")
     out[s.attempt] = Attempt(Step.POST_FILTER, pod, 0, freeable)
     out[s.gathered] = frozenset()
-    yield out
+    return out
 
 
-def _fitted(v: View, s: Scheduler, pod: str, node: str, allocations: tuple[Allocation, ...]) -> Outcome:
+def _fitted(v: View, s: Scheduler, pod: str, chosen: Chosen) -> Outcome:
     """The node is chosen. The allocations are kept as the pod's own until Reserve signals them, claim by claim."""
-    out = v.outcome(node if s.instance.any_node else "ok")
-    out[s.node[pod]] = node
+    out = v.outcome(chosen.node if s.instance.any_node and chosen.label == "ok" else chosen.label)
+    out[s.node[pod]] = chosen.node
     out[s.gathered] = frozenset()
     wanted = [i for i in range(len(s.cycle[pod])) if v.project(s.cycle[pod][i], unallocated)]
-    for i, allocation in zip(wanted, allocations, strict=False):
+    for i, allocation in zip(wanted, chosen.allocations, strict=False):
         uid = v.project(s.cycle[pod][i], uid_of)
         out[s.pending[pod][i]] = Pending(uid, allocation)
     if wanted:
@@ -362,6 +372,11 @@ def after_reserve(v: View, out: Outcome, s: Scheduler, pod: str, index: int) -> 
 def slots(instance: Instance) -> Sequence[Slot[Any]]:
     """The memory of all schedulers."""
     return [slot for s in Scheduler.all(instance).values() for slot in s.slots]
+
+
+def live(instance: Instance) -> Sequence[LiveWhen]:
+    """Where the memory of the schedulers is needed."""
+    return [declared for s in Scheduler.all(instance).values() for declared in scheduler_state.live(s)]
 
 
 def actions(instance: Instance) -> Sequence[Action]:

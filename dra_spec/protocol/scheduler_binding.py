@@ -18,7 +18,7 @@ from dra_spec.explorer.model import Action, Kind, Outcome, PartView, Slot, View,
 from dra_spec.explorer.values import Version
 from dra_spec.protocol.apiserver import Answer, claim_rv
 from dra_spec.protocol.objects import NO_POD, Allocation, Claim
-from dra_spec.protocol.scheduler_cache import WRITER, assumed, clear_attempt, maybe_remove, store
+from dra_spec.protocol.scheduler_cache import WRITER, assumed, clear_attempt, close_claims, maybe_remove, store
 from dra_spec.protocol.scheduler_state import NO_BINDING, Binding, Cached, InFlights, Pending, Scheduler, Step, at
 
 PLUGIN = "pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go"
@@ -330,6 +330,7 @@ def bound(out: Outcome, s: Scheduler, pod: str) -> None:
     clear_attempt(out, s, pod)
     out[s.binding[pod]] = NO_BINDING
     out[s.pod[pod]] = NO_POD
+    out.part(close_claims, s, pod)
 
 
 def failed_bind(s: Scheduler, pod: str) -> Binding:

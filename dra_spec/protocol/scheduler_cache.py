@@ -160,6 +160,13 @@ def forget_pod(outcome: Outcome, s: Scheduler, pod: str) -> None:
     """No step will look at the pod again: closes its channel and drops it from the cache."""
     s.pods.close(outcome, pod)
     outcome[s.pod[pod]] = NO_POD
+    outcome.part(close_claims, s, pod)
+
+
+def close_claims(p: PartView, s: Scheduler, pod: str) -> None:
+    """As a part: if the pod is the last one that the scheduler looks at, it looks at no claim again either, and closes their channel."""
+    if all(s.pods.closed(p, other) for other in s.binding if other != pod):
+        s.claims.close_all(p)
 
 
 # -- crash
@@ -176,11 +183,27 @@ def _relist_devices(p: PartView, s: Scheduler) -> None:
     p.write(s.allocated, found)
 
 
+def _schedulable(p: PartView, s: Scheduler, pod: str) -> bool:
+    return p[s.api.pod[pod]].exists and p[s.api.pod[pod]].node is None
+
+
+def _looked_at(p: PartView, s: Scheduler, pod: str) -> bool:
+    """Whether a new process will look at the pod: it may be scheduled, or has yet to be created."""
+    created_later = not s.instance.pod(pod).present and not p[s.api.pod[pod]].exists and not s.pods.closed(p, pod)
+    return _schedulable(p, s, pod) or created_later
+
+
 def _relist_pod(p: PartView, s: Scheduler, pod: str, events: Slot[Events]) -> None:
-    schedulable = p[s.api.pod[pod]].exists and p[s.api.pod[pod]].node is None
-    created_later = not s.instance.pod(pod).present and not p[s.api.pod[pod]].exists and p.value(events) is not None
-    p.write(s.pod[pod], p.value(s.api.pod[pod]) if schedulable else NO_POD)
-    p.write(events, () if schedulable or created_later else None)
+    p.write(s.pod[pod], p.value(s.api.pod[pod]) if _schedulable(p, s, pod) else NO_POD)
+    p.write(events, () if _looked_at(p, s, pod) else None)
+
+
+def _watch_claims(p: PartView, s: Scheduler) -> None:
+    """The claims are listed anew, and watched if a pod will be looked at."""
+    if any(_looked_at(p, s, pod) for pod in s.binding):
+        s.claims.list_anew(p)
+    else:
+        s.claims.close_all(p)
 
 
 @action("scheduler.restart", writer=WRITER, step="E4", source="cmd/kube-scheduler/app/server.go:Run", kind=Kind.FAULT)
@@ -201,7 +224,7 @@ def restart(v: View, s: Scheduler, scheduler: str) -> Iterator[Outcome]:
         out[in_flight] = ()
         out.part(_relist_claim, s, claim)
     out.part(_relist_devices, s)
-    s.claims.relist(out)
+    out.part(_watch_claims, s)
     out[s.pods.order] = ()
     for pod in s.binding:
         clear_attempt(out, s, pod)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import attrs
 
-from dra_spec.explorer.model import Slot, View
+from dra_spec.explorer.model import LiveWhen, Slot, View
 from dra_spec.explorer.values import Version
 from dra_spec.protocol.apiserver import Api
 from dra_spec.protocol.instance import ClaimRef, Instance
@@ -241,6 +242,30 @@ def _make_one(instance: Instance, name: str) -> Scheduler:
         cycle=per_claim_of_pod("cycle"),
         pending=per_claim_of_pod("pending"),
     )
+
+
+# -- where the memory of a scheduler is needed: what nobody will read again makes no difference between states (explorer/dead.py)
+
+
+def _busy(v: View, s: Scheduler) -> bool:
+    """Whether an attempt runs, or may start."""
+    if v[s.attempt].step is not Step.IDLE:
+        return True
+    return any(v[s.binding[pod]].step is not Step.IDLE or v[s.pod[pod]].exists for pod in s.binding)
+
+
+def _claim_needed(v: View, s: Scheduler, claim: str) -> bool:
+    return not s.claims.closed(v, claim) or _busy(v, s)
+
+
+def _claims_needed(v: View, s: Scheduler) -> bool:
+    return any(not s.claims.closed(v, claim) for claim in s.assumed) or _busy(v, s)
+
+
+def live(s: Scheduler) -> list[LiveWhen]:
+    """The assume cache and its set of devices are needed until the last pod is placed."""
+    caches = [LiveWhen([slot], partial(_claim_needed, s=s, claim=claim)) for claim, slot in s.assumed.items()]
+    return [*caches, LiveWhen([s.allocated], partial(_claims_needed, s=s))]
 
 
 def at(v: View, s: Scheduler, pod: str, step: Step, index: int) -> bool:

@@ -115,6 +115,23 @@ class Channel:
         outcome[self.events[name]] = None
         outcome.part(_drop_from_order, self, frozenset({name}))
 
+    def closed(self, v: View, name: str) -> bool:
+        """Whether the reader will not look at the object again."""
+        return v.project(self.events[name], _closed)
+
+    def close_all(self, p: PartView) -> None:
+        """In a part: the reader will look at no object of this kind again."""
+        p.write(self.order, ())
+        for events in self.events.values():
+            p.write(events, None)
+
+    def list_anew(self, p: PartView) -> None:
+        """In a part: as `relist`."""
+        p.write(self.order, ())
+        for events in self.events.values():
+            if not p.project(events, _closed):
+                p.write(events, ())
+
     def relist(self, outcome: Outcome) -> None:
         """The reader lists the kind anew: what was undelivered is in the list. Closed channels stay closed."""
         outcome[self.order] = ()

@@ -87,13 +87,13 @@ class ApiServer:
     # -- writing ---------------------------------------------------------------------------------------------------------------------
 
     def create(self, kind: str, obj: Object) -> Object:
-        """Creates an object; its status is wiped, but for a pod's phase. Raises AlreadyExists, Invalid."""
-        name = name_of(obj)
-        if name in self._objects.get(kind, {}):
-            raise AlreadyExists(f"{kind} {name}: already exists")
-        new = clone(obj)
+        """Creates an object; its status is wiped, but for a pod's phase. Raises Invalid, whether the name is free or not, and
+        AlreadyExists."""
+        name, new = name_of(obj), clone(obj)
         if kind == CLAIM:
             check_new_claim(new)
+        if name in self._objects.get(kind, {}):
+            raise AlreadyExists(f"{kind} {name}: already exists")
         new["status"] = {"phase": "Pending"} if kind == POD else {}
         self._uids += 1
         new["metadata"]["uid"] = f"{name}.{self._uids:08d}"
@@ -101,7 +101,8 @@ class ApiServer:
 
     def update(self, kind: str, obj: Object) -> Object:
         """PUT of the main resource: metadata only, spec must be equal, status is kept. Taking the last finalizer off a deleting object
-        removes it. Raises NotFound, Conflict, Invalid."""
+        removes it, unless it has time left: the event shows it with the finalizer, the answer without it and in the version of before.
+        Raises NotFound, Conflict, Invalid."""
         old = self._expect(kind, obj)
         if obj.get("spec") != old["spec"]:
             raise Invalid(f"{kind} {name_of(obj)}: spec: field is immutable")
@@ -111,8 +112,9 @@ class ApiServer:
         finalizers, before = set(new["metadata"].get("finalizers") or ()), set(old["metadata"].get("finalizers", ()))
         if deleting(old) and finalizers - before:
             raise Invalid(f"{kind} {name_of(obj)}: metadata.finalizers: no new finalizers can be added to an object that is being deleted")
-        if deleting(old) and not finalizers:
-            return self._remove(kind, new)
+        if deleting(old) and not finalizers and not old["metadata"].get("deletionGracePeriodSeconds"):
+            self._remove(kind, clone(old))
+            return new
         return self._store_changed(kind, new, old)
 
     def update_status(self, kind: str, obj: Object) -> Object:
@@ -148,8 +150,8 @@ class ApiServer:
         if seconds == 0 and not old["metadata"].get("finalizers"):
             self._remove(kind, new)
             return None
-        if deleting(old):
-            return new
+        if deleting(old) and (grace is None or seconds >= old["metadata"].get("deletionGracePeriodSeconds", 0)):
+            return new  # a later delete can only shorten the time, and only if it says so
         new["metadata"]["deletionTimestamp"] = STAMP
         new["metadata"]["deletionGracePeriodSeconds"] = seconds
         return self._store(kind, new, "MODIFIED")

@@ -56,7 +56,7 @@ class ClaimInfo:
     def from_json(cls, entry: dict[str, Any]) -> ClaimInfo:
         """An entry of the checkpoint after a restart: not prepared, not unpreparing."""
         drivers = {
-            driver: {f"{driver}/{d['PoolName']}/{d['DeviceName']}": d["CDIDeviceIDs"][0] for d in state["Devices"]}
+            driver: {f"{driver}/{d['PoolName']}/{d['DeviceName']}": d["CDIDeviceIDs"][0] for d in state["Devices"] or ()}
             for driver, state in entry["DriverState"].items()
         }
         return cls(entry["ClaimUID"], entry["ClaimName"], drivers, set(entry["PodUIDs"]))

@@ -16,9 +16,8 @@ from dra_spec.reference.shapes import (
     consumer,
     deleting,
     generated_claim,
-    name_of,
+    is_for,
     node_name,
-    owner_pod,
     reserved_for,
     rv_of,
     uid_of,
@@ -90,7 +89,7 @@ class PodKeys:
 
     @staticmethod
     def is_for(pod: Object, claim: Object) -> bool:
-        return owner_pod(claim) == (name_of(pod), uid_of(pod))
+        return is_for(claim, pod)
 
     @staticmethod
     def lacks_reservation(claim: Object, pod: Object) -> bool:

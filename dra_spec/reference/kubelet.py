@@ -20,9 +20,9 @@ from dra_spec.reference.shapes import (
     Object,
     allocation,
     claim_name,
+    controlled_by,
     deleting,
     node_name,
-    owner_pod,
     reserved_for,
     results,
     terminal,
@@ -209,7 +209,7 @@ class Kubelet(Stopping):
         claim = self.api.find(CLAIM, name)
         if claim is None:
             return "not-found"
-        if generated and owner_pod(claim) != (pod, self.uid(pod)):
+        if generated and not controlled_by(claim, self.uid(pod)):
             return "not-owner"
         if not reserved_for(claim, self.uid(pod)):
             return "not-reserved"

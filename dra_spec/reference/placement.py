@@ -3,10 +3,12 @@ step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dra_spec.allocation.errors import DoesNotFit, FatalAllocation
 from dra_spec.reference.apiserver import CLAIM, POD, without_finalizer
+from dra_spec.reference.choice import accepted, injected, name_of_choice
 from dra_spec.reference.cycle import fits, with_finalizer
 from dra_spec.reference.shapes import (
     Object,
@@ -20,6 +22,7 @@ from dra_spec.reference.shapes import (
     exclusive,
     finalizer,
     generated_claim,
+    is_for,
     name_of,
     node_name,
     owner_pod,
@@ -50,7 +53,7 @@ class Placement:
             if pod is None:
                 continue
             for node in self.instance.nodes if spec.node is None else ():
-                if self._plan(pod, node) is not None:
+                if self._placeable(pod, node):
                     found[Move.of("scheduler.place", {"pod": spec.name, "node": node})] = self._place
             if self._controls and self._lacks_claims(pod, spec):
                 found[Move.of("claim-controller.generate", {"pod": spec.name})] = self._generate
@@ -59,8 +62,28 @@ class Placement:
                 found[Move.of("claim-controller.release", {"claim": name_of(claim)})] = self._release
         return found
 
-    def _plan(self, pod: Object, node: str) -> list[Object] | None:
-        """The pod's claims as they would be, None if the pod cannot be placed on the node."""
+    def _placeable(self, pod: Object, node: str) -> bool:
+        """Whether the step may be taken; where any allocation may be chosen, the choice shows whether there is one."""
+        claims = self._usable(pod, node)
+        if claims is None:
+            return False
+        names, in_use = self._question(claims)
+        return not names or self.instance.any_allocation is not None or self._upstream(names, node, in_use) is not None
+
+    def _upstream(self, names: tuple[str, ...], node: str, in_use: frozenset[str]) -> Sequence[Any] | None:
+        """The allocator's answer, None if there is none."""
+        try:
+            return self.world.allocate(names, node, in_use) if names else ()
+        except (DoesNotFit, FatalAllocation):
+            return None
+
+    def _question(self, claims: dict[str, Object]) -> tuple[tuple[str, ...], frozenset[str]]:
+        """What the allocator is asked: the claims that need an allocation, and the devices in use."""
+        names = tuple(name for name, claim in claims.items() if allocation(claim) is None)
+        return names, frozenset(device for claim in self.api.list(CLAIM) for device in exclusive(allocation(claim)))
+
+    def _usable(self, pod: Object, node: str) -> dict[str, Object] | None:
+        """The pod's claims by name, None if the pod cannot be placed on the node whatever devices are free."""
         if deleting(pod) or terminal(pod) or node_name(pod) is not None:
             return None
         claims: dict[str, Object] = {}
@@ -69,17 +92,10 @@ class Placement:
             claim = self.api.find(CLAIM, name) if name is not None else None
             if claim is None or deleting(claim) or not fits(allocation(claim), node):
                 return None
-            if "resourceClaimTemplateName" in entry and owner_pod(claim) != (name_of(pod), uid_of(pod)):
+            if "resourceClaimTemplateName" in entry and not is_for(claim, pod):
                 return None
             claims[name_of(claim)] = claim
-        todo = tuple(name for name, claim in claims.items() if allocation(claim) is None)
-        used = {device for claim in self.api.list(CLAIM) for device in exclusive(allocation(claim))}
-        try:
-            made = self.world.allocate(todo, node, frozenset(used)) if todo else ()
-        except (DoesNotFit, FatalAllocation):
-            return None
-        chosen: dict[str, Any] = dict(zip(todo, made, strict=True))
-        return [self._taken(claim, pod, chosen.get(name)) for name, claim in claims.items()]
+        return claims
 
     @staticmethod
     def _taken(claim: Object, pod: Object, made: Any) -> Object:
@@ -92,10 +108,20 @@ class Placement:
 
     def _place(self, turn: Turn) -> None:
         name, node = str(turn.params["pod"]), str(turn.params["node"])
-        for claim in self._plan(self.api.get(POD, name), node) or ():
-            self.api.put(CLAIM, claim)
+        pod = self.api.get(POD, name)
+        claims = self._usable(pod, node) or {}
+        names, in_use = self._question(claims)
+        choice = injected(self.world, turn.asked)
+        made = accepted(self.world, str(turn.move), choice, names, in_use) if choice else self._upstream(names, node, in_use)
+        if made is None:
+            turn.took("no-fit")
+            return
+        label = name_of_choice(self.world, node, names, in_use, made)
+        chosen: dict[str, Any] = dict(zip(names, made, strict=True))
+        for each, claim in claims.items():
+            self.api.put(CLAIM, self._taken(claim, pod, chosen.get(each)))
         self.api.bind(name, node)
-        turn.took("ok")
+        turn.took(label)
 
     @staticmethod
     def _lacks_claims(pod: Object, spec: Any) -> bool:

@@ -7,13 +7,14 @@ after five minutes all lead there).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dra_spec.allocation.errors import DoesNotFit, FatalAllocation
 from dra_spec.reference.apiserver import CLAIM, POD, Watch
 from dra_spec.reference.assume import AllocatedDevices, AssumeCache, InFlight
 from dra_spec.reference.binding import BindingGoroutine
+from dra_spec.reference.choice import accepted, injected, name_of_choice
 from dra_spec.reference.cycle import (
     Cycle,
     Pending,
@@ -24,7 +25,8 @@ from dra_spec.reference.cycle import (
     with_allocation,
     without_all,
 )
-from dra_spec.reference.shapes import Object, allocation, allocation_object, claim_name, deleting, name_of, node_name, owner_pod, uid_of
+from dra_spec.reference.errors import Divergence
+from dra_spec.reference.shapes import Object, allocation, allocation_object, claim_name, deleting, is_for, name_of, node_name, uid_of
 from dra_spec.reference.steps import Body, Move, Moves, Step, Thread, Turn
 
 if TYPE_CHECKING:
@@ -137,6 +139,13 @@ class Scheduler(BindingGoroutine):
         """Pods of others, and pods that are done with, reach the cache unnoticed."""
         while self.pod_watch.pending and self.ignores(name_of(self.pod_watch.pending[0].object)):
             self._deliver_pod()
+        if self.deaf:
+            self.claim_watch.pending.clear()
+
+    @property
+    def deaf(self) -> bool:
+        """Whether no step will look at any pod, and so at any claim, again; claims then need not reach the cache."""
+        return bool(self.mine) and self.done.issuperset(self.mine)
 
     def ignores(self, pod: str) -> bool:
         """Whether no step will look at the pod again, or it is not this scheduler's."""
@@ -204,7 +213,7 @@ class Scheduler(BindingGoroutine):
         claim = self.cache.get(name) if name is not None else None
         if claim is None or deleting(claim):
             return None
-        if "resourceClaimTemplateName" in entry and owner_pod(claim) != (name_of(cycle.pod), uid_of(cycle.pod)):
+        if "resourceClaimTemplateName" in entry and not is_for(claim, cycle.pod):
             return None
         return claim
 
@@ -254,9 +263,16 @@ class Scheduler(BindingGoroutine):
         turn: Turn = yield self.step("filter", cycle)
         expired = turn.asked == "timed-out"
         blocked: set[int] = set()
-        choices: dict[str, list[Object]] = {}
+        choices: dict[str, Sequence[Any]] = {}
+        choice = injected(self.world, turn.asked)
         try:
             for node in self.world.instance.nodes:
+                if choice is not None and choice.node == node:
+                    if self.blocked(cycle, node, expired):
+                        raise Divergence(str(turn.move), str(choice), "its refusal", "a claim of the pod is unavailable on the node")
+                    names, in_use = self._question(cycle)
+                    self._take_node(cycle, turn, node, accepted(self.world, str(turn.move), choice, names, in_use))
+                    return True
                 found, unavailable = self.filter_node(cycle, node, expired)
                 blocked |= unavailable
                 if found is not None:
@@ -266,10 +282,12 @@ class Scheduler(BindingGoroutine):
         except FatalAllocation:
             turn.took("error")
             return False
-        cycle.in_use = None
         if choices:
-            self._choose(cycle, turn, choices)
+            any_node = self.world.instance.any_node
+            chosen = turn.asked if any_node and turn.asked in choices else next(iter(choices))
+            self._take_node(cycle, turn, chosen, choices[chosen])
             return True
+        cycle.in_use = None
         late = any(claim is not None and allocation(claim) is not None and binding_pending(claim) for claim in cycle.claims)
         label = "timed-out" if expired and late else ""
         cycle.unavailable = tuple(i for i in sorted(blocked) if self.may_free(cycle.claim(i), cycle.pod))
@@ -286,35 +304,43 @@ class Scheduler(BindingGoroutine):
         """Whether PostFilter may deallocate a claim that is unavailable."""
         return deallocatable(claim, pod)
 
-    def filter_node(self, cycle: Cycle, node: str, expired: bool) -> tuple[list[Object] | None, set[int]]:
-        """Filter on one node: allocations for the claims that need one (None: unschedulable), and the claims unavailable there.
-
-        An allocator failure comes before what is unavailable is recorded. `expired`: binding conditions have waited too long.
-        """
+    def blocked(self, cycle: Cycle, node: str, expired: bool) -> set[int]:
+        """The allocated claims that are unavailable on the node. `expired`: binding conditions have waited too long."""
         unavailable = set()
         for i, claim in enumerate(cycle.claims):
             if claim is None or allocation(claim) is None:
                 continue
             if not fits(allocation(claim), node) or binding_failed(claim) or (expired and binding_pending(claim)):
                 unavailable.add(i)
-        found: list[Object] = []
-        if cycle.unallocated:
-            names = tuple(name_of(cycle.claim(i)) for i in cycle.unallocated)
+        return unavailable
+
+    @staticmethod
+    def _question(cycle: Cycle) -> tuple[tuple[str, ...], frozenset[str]]:
+        """What the allocator is asked: the claims that need an allocation, and the devices in use."""
+        return tuple(name_of(cycle.claim(i)) for i in cycle.unallocated), frozenset(cycle.in_use or ())
+
+    def filter_node(self, cycle: Cycle, node: str, expired: bool) -> tuple[Sequence[Any] | None, set[int]]:
+        """Filter on one node: allocations for the claims that need one (None: unschedulable), and the claims unavailable there.
+
+        An allocator failure comes before what is unavailable is recorded.
+        """
+        unavailable = self.blocked(cycle, node, expired)
+        found: Sequence[Any] = ()
+        names, in_use = self._question(cycle)
+        if names:
             try:
-                chosen = self.world.allocate(names, node, frozenset(cycle.in_use or ()))
+                found = self.world.allocate(names, node, in_use)
             except DoesNotFit:
                 return None, set()
-            found = [allocation_object(one) for one in chosen]
         return (None, unavailable) if unavailable else (found, set())
 
-    def _choose(self, cycle: Cycle, turn: Turn, choices: dict[str, list[Object]]) -> None:
-        """The node that was asked for if scores may choose any, else the first."""
-        any_node = self.world.instance.any_node
-        node = turn.asked if any_node and turn.asked in choices else next(iter(choices))
-        cycle.node = node
-        for i, found in zip(cycle.unallocated, choices[node], strict=True):
-            cycle.pending[i] = Pending(uid_of(cycle.claim(i)), found)
-        turn.took(node if any_node else "ok")
+    def _take_node(self, cycle: Cycle, turn: Turn, node: str, made: Sequence[Any]) -> None:
+        """The node is chosen, with these allocations for the claims that need one."""
+        label = name_of_choice(self.world, node, *self._question(cycle), made)
+        cycle.node, cycle.in_use = node, None
+        for i, found in zip(cycle.unallocated, made, strict=True):
+            cycle.pending[i] = Pending(uid_of(cycle.claim(i)), allocation_object(found))
+        turn.took(node if self.world.instance.any_node and label == "ok" else label)
         if not cycle.unallocated:
             self.fork(cycle)
 

@@ -180,6 +180,16 @@ def owner_pod(claim: Object) -> tuple[str, str] | None:
     return None
 
 
+def controlled_by(claim: Object, uid: str) -> bool:
+    """Whether the object with this UID controls the claim; its kind and name are not looked at. Source: meta/v1, IsControlledBy."""
+    return any(ref.get("controller") and ref["uid"] == uid for ref in claim["metadata"].get("ownerReferences", ()))
+
+
+def is_for(claim: Object, pod: Object) -> bool:
+    """Whether a claim was generated for the pod. Source: resourceclaim, IsForPod."""
+    return claim["metadata"].get("namespace") == pod["metadata"].get("namespace") and controlled_by(claim, uid_of(pod))
+
+
 def node_name(pod: Object) -> str | None:
     found: str | None = pod["spec"].get("nodeName")
     return found

@@ -11,11 +11,25 @@ MAX_CONDITIONS = 8
 
 def check_new_claim(claim: Object) -> None:
     """Raises Invalid if the spec of a new claim has too many requests or two of one name."""
-    names = [request["name"] for request in claim["spec"]["devices"]["requests"]]
+    names = _requests(claim)
     if len(names) > MAX_REQUESTS:
         raise Invalid(f"claim {name_of(claim)}: spec.devices.requests: {len(names)} entries, at most {MAX_REQUESTS}")
     if len(set(names)) < len(names):
         raise Invalid(f"claim {name_of(claim)}: spec.devices.requests: names must be unique")
+
+
+def _requests(claim: Object) -> list[str]:
+    """The names of the requests in the spec; a claim may have none."""
+    return [request["name"] for request in _specified(claim)]
+
+
+def _alternatives(claim: Object) -> list[str]:
+    """The names of the subrequests, as results call them."""
+    return [f"{request['name']}/{sub['name']}" for request in _specified(claim) for sub in request.get("firstAvailable") or ()]
+
+
+def _specified(claim: Object) -> list[Object]:
+    return list((claim["spec"].get("devices") or {}).get("requests") or ())
 
 
 def _key(entry: Object) -> tuple[str, str]:
@@ -61,12 +75,12 @@ def _check_allocation(who: str, old: Object, new: Object) -> None:
     if before is not None and after is not None and before != after:
         raise Invalid(f"{who}.allocation: field is immutable")
     if before is None and after is not None:
-        requests = {request["name"] for request in new["spec"]["devices"]["requests"]}
+        requests = {*_requests(new), *_alternatives(new)}
         found = results(after)
         if len(found) > MAX_RESULTS:
             raise Invalid(f"{who}.allocation.devices.results: {len(found)} entries, at most {MAX_RESULTS}")
         for result in found:
-            if result["request"].partition("/")[0] not in requests:
+            if result["request"] not in requests:
                 raise Invalid(f"{who}.allocation.devices.results: request {result['request']} is not one of the claim's")
             if bool(result.get("bindingConditions")) != bool(result.get("bindingFailureConditions")):
                 raise Invalid(f"{who}.allocation.devices.results: bindingConditions and bindingFailureConditions go together")

@@ -13,7 +13,8 @@ DeviceClass, ResourceSlice, ResourceClaim, ResourceClaimTemplate, DeviceTaintRul
 dump(obj) -> dict                         an object as plain data, v1 form
 Quantity, SemVer                          exact values
 
-Codes: DRA101-109 text, DRA110-119 fields, DRA120-123 objects, DRA130 CEL, DRA201-209 cross references, DRA301-319 warnings.
+Codes: DRA101-109 text, DRA110-119 fields, DRA120-123 objects, DRA130 CEL, DRA140 refused by an API server,
+DRA201-209 cross references, DRA301-319 warnings.
 """
 
 from dra_spec.resources.check import check, load_checked

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -61,16 +61,16 @@ class SubRequest(ExactRequest):
     name: str = f(string(names.dns_label), required=True)
 
 
-def count_rule(request: ExactRequest) -> str | None:
+def count_rule(request: ExactRequest) -> tuple[str, str] | None:
     """Source: resource validation, validateDeviceAllocationMode, after defaulting."""
     if request.all_devices and request.count:
-        return f"found count {request.count} with allocationMode All, expected no count"
+        return "count", f"found count {request.count} with allocationMode All, expected no count"
     if not request.all_devices and request.count is not None and request.count < 0:
-        return f"found count {request.count}, expected at least 1"
+        return "count", f"found count {request.count}, expected at least 1"
     return None
 
 
-def _subrequest_rule(request: SubRequest) -> str | None:
+def _subrequest_rule(request: SubRequest) -> str | tuple[str, str] | None:
     if request.admin_access is not None:
         return "a subrequest cannot have adminAccess"
     return count_rule(request)
@@ -97,6 +97,12 @@ def _request_rule(request: DeviceRequest) -> str | None:
     return None
 
 
+def main_request(name: str) -> str:
+    """The request of a name in results, constraints or configuration: `main` of `main` and of `main/sub`. Source: resourceclaim,
+    BaseRequestRef."""
+    return name.partition("/")[0]
+
+
 @attrs.frozen(kw_only=True)
 class Constraint:
     """`requests` empty: all requests of the claim."""
@@ -121,15 +127,18 @@ class DeviceClaim:
     at: Where = at()
 
 
-def _references_rule(devices: DeviceClaim) -> str | None:
+def _references_rule(devices: DeviceClaim) -> tuple[str, str] | None:
     known = {r.name for r in devices.requests} | {name for r in devices.requests for name, _ in r.leaves}
-    users: tuple[Constraint | DeviceConfig, ...] = (*devices.constraints, *devices.config)
     listed = ", ".join(sorted(known)) or "none: there is no request"
-    for what in users:
-        for name in what.requests:
-            if name not in known:
-                kind = "constraint" if isinstance(what, Constraint) else "config entry"
-                return f"a {kind} (line {what.at.line}) names request {name!r}, expected one of {listed}"
+    users: tuple[tuple[str, str, Sequence[Constraint | DeviceConfig]], ...] = (
+        ("constraint", "constraints", devices.constraints),
+        ("config entry", "config", devices.config),
+    )
+    for kind, field, entries in users:
+        for number, entry in enumerate(entries):
+            for place, name in enumerate(entry.requests):
+                if name not in known:
+                    return f"{field}[{number}].requests[{place}]", f"a {kind} names request {name!r}, expected one of {listed}"
     return None
 
 

@@ -58,9 +58,10 @@ class Resources:
 @attrs.frozen(kw_only=True)
 class Container:
     LENIENT: ClassVar[bool] = True
-    NEAR: ClassVar[tuple[str, ...]] = ("resizePolicy", "restartPolicy", "env", "envFrom", "image")
+    NEAR: ClassVar[tuple[str, ...]] = ("resizePolicy", "env", "envFrom", "image")
 
     name: str = f(string(), default="")
+    restart_policy: str = f(string(), default="")
     resources: Resources = f(obj(Resources), default=attrs.Factory(Resources))
     at: Where = at()
 
@@ -138,7 +139,8 @@ class PodStatus:
 
 @attrs.frozen(kw_only=True)
 class Pod(ApiObject):
-    """A pod; `workload` names the object that it was made from ("Deployment web"), "" if it is a manifest of its own."""
+    """A pod; `workload` names the object that it was made from ("Deployment web"), "" if it is a manifest of its own; `ordinal` counts the
+    pods of a workload, from 0."""
 
     KIND: ClassVar[str] = "Pod"
     LENIENT: ClassVar[bool] = True
@@ -146,6 +148,7 @@ class Pod(ApiObject):
     spec: PodSpec = f(checked(obj(PodSpec), pod_rule), required=True)
     status: PodStatus = f(obj(PodStatus), default=attrs.Factory(PodStatus))
     workload: str = ""
+    ordinal: int = 0
 
 
 @attrs.frozen(kw_only=True)

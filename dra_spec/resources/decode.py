@@ -278,15 +278,17 @@ def mapping(read: Reader, *, key: NameCheck | None = None, low: int = 0, high: i
     return read_map
 
 
-def checked(read: Reader, check: Callable[[Any], str | None]) -> Reader:
-    """A reader followed by a rule over the whole value; the rule says what is wrong, or None. No rule where a part was wrong already."""
+def checked(read: Reader, check: Callable[[Any], str | tuple[str, str] | None]) -> Reader:
+    """A reader followed by a rule over the whole value; the rule says what is wrong, perhaps with the path below the value at which it is
+    (path, text), or None. No rule where a part was wrong already."""
 
     def read_checked(node: Node, path: str, ctx: Context) -> Any:
         before = len(ctx.problems)
         value = read(node, path, ctx)
         message = check(value) if len(ctx.problems) == before else None
         if message:
-            ctx.report("DRA118", message, node, path)
+            below, text = message if isinstance(message, tuple) else ("", message)
+            ctx.report("DRA118", text, node.at(below), child(path, below) if below else path)
         return value
 
     return read_checked

@@ -119,10 +119,19 @@ class RequestPolicy:
     valid_range: ValidRange | None = f(obj(ValidRange))
 
 
+def policy_rule(policy: RequestPolicy) -> str | tuple[str, str] | None:
+    """Source: resource validation, validateRequestPolicy."""
+    if policy.valid_values and policy.valid_range:
+        return "found both of validValues and validRange, expected at most one"
+    if (policy.valid_values or policy.valid_range) and policy.default is None:
+        return "default", "a policy with validValues or validRange needs a default"
+    return None
+
+
 @attrs.frozen(kw_only=True)
 class Capacity:
     value: Quantity = f(quantity, required=True)
-    request_policy: RequestPolicy | None = f(obj(RequestPolicy))
+    request_policy: RequestPolicy | None = f(checked(obj(RequestPolicy), policy_rule))
 
 
 @attrs.frozen(kw_only=True)
@@ -204,18 +213,21 @@ class Device:
     at: Where = at()
 
 
-def device_rule(device: Device) -> str | None:
+def device_rule(device: Device) -> str | tuple[str, str] | None:
     """Rules over a whole device. Source: resource validation, validateDevice and validateDeviceBindingParameters."""
     if bool(device.binding_conditions) != bool(device.binding_failure_conditions):
-        return "bindingConditions and bindingFailureConditions must be set together"
-    if set(device.binding_conditions) & set(device.binding_failure_conditions):
-        return "bindingConditions and bindingFailureConditions must be disjoint"
+        absent = "bindingFailureConditions" if device.binding_conditions else "bindingConditions"
+        return absent, "bindingConditions and bindingFailureConditions must be set together"
+    for place, condition in enumerate(device.binding_failure_conditions):
+        if condition in device.binding_conditions:
+            return f"bindingFailureConditions[{place}]", "bindingConditions and bindingFailureConditions must be disjoint"
     if len(device.attributes) + len(device.capacity) > MAX_KEYS:
         return f"found {len(device.attributes) + len(device.capacity)} attributes and capacities, expected at most {MAX_KEYS}"
     if sum(a.size for a in device.attributes.values()) > MAX_ATTRIBUTE_VALUES:
         return f"found more than {MAX_ATTRIBUTE_VALUES} attribute values"
-    if not device.allow_multiple_allocations and any(c.request_policy for c in device.capacity.values()):
-        return "requestPolicy is only for devices with allowMultipleAllocations"
+    for name, capacity in device.capacity.items():
+        if capacity.request_policy and not device.allow_multiple_allocations:
+            return f"capacity[{name}].requestPolicy", "requestPolicy is only for devices with allowMultipleAllocations"
     return None
 
 
@@ -256,23 +268,23 @@ def slice_spec(node: Node, path: str, ctx: Context) -> SliceSpec:
     return spec
 
 
-def slice_rule(spec: SliceSpec) -> str | None:
+def slice_rule(spec: SliceSpec) -> str | tuple[str, str] | None:
     """Rules over a whole slice. Source: resource validation, validateResourceSliceSpec."""
     if spec.node_selector and len(spec.node_selector.terms) != 1:
-        return f"nodeSelector has {len(spec.node_selector.terms)} terms, expected exactly one"
+        return "nodeSelector.nodeSelectorTerms", f"nodeSelector has {len(spec.node_selector.terms)} terms, expected exactly one"
     if spec.devices and spec.shared_counters:
         return "found devices and sharedCounters in one slice, expected one of them (they go into different slices of the pool)"
     special = any(d.taints or d.consumes_counters or any(a.is_list for a in d.attributes.values()) for d in spec.devices)
     if special and len(spec.devices) > MAX_DEVICES_SPECIAL:
-        return (
-            f"found {len(spec.devices)} devices, expected at most {MAX_DEVICES_SPECIAL} where taints, counters or list attributes are used"
-        )
-    for device in spec.devices:
+        limit = f"at most {MAX_DEVICES_SPECIAL} where taints, counters or list attributes are used"
+        return "devices", f"found {len(spec.devices)} devices, expected {limit}"
+    for number, device in enumerate(spec.devices):
+        place = f"devices[{number}]"
         own = sum(map(bool, (device.node_name, device.node_selector, device.all_nodes)))
         if spec.per_device_node_selection and own != 1:
-            return f"device {device.name!r} needs exactly one of nodeName, nodeSelector, allNodes, because of perDeviceNodeSelection"
+            return place, f"device {device.name!r} needs exactly one of nodeName, nodeSelector, allNodes, because of perDeviceNodeSelection"
         if not spec.per_device_node_selection and own:
-            return f"device {device.name!r} selects nodes itself, which needs perDeviceNodeSelection: true"
+            return place, f"device {device.name!r} selects nodes itself, which needs perDeviceNodeSelection: true"
     return None
 
 

@@ -87,4 +87,5 @@ def expand(workload: Workload, nodes: int, max_replicas: int, warnings: list[Pro
     if wanted == 0:
         warnings.append(Problem("DRA302", f"{workload.pod.workload} has no pods", where))
     base = workload.pod.metadata.name
-    return tuple(attrs.evolve(workload.pod, metadata=attrs.evolve(workload.pod.metadata, name=f"{base}-{i}")) for i in range(count))
+    pods = (attrs.evolve(workload.pod, metadata=attrs.evolve(workload.pod.metadata, name=f"{base}-{i}"), ordinal=i) for i in range(count))
+    return tuple(pods)

@@ -25,6 +25,11 @@ def allocator(found: Cluster) -> tuple[Allocate, list[str], list[str]]:
     The list of what is not encoded grows if a search meets more. Raises `ManifestError` for a request that names a missing class, or a
     selector that does not compile.
     """
+    return allocators(found)[1:]
+
+
+def allocators(found: Cluster) -> tuple[Allocator, Allocate, list[str], list[str]]:
+    """The allocator itself and what `allocator` gives."""
     notes: list[str] = []
     _check(found, notes)
     inventory = Inventory.of(found.loaded.classes, found.loaded.slices, found.loaded.nodes, found.loaded.taint_rules)
@@ -35,11 +40,11 @@ def allocator(found: Cluster) -> tuple[Allocate, list[str], list[str]]:
         try:
             results = engine.allocate([found.sources[name] for name in claims], node, in_use)
         except UnsupportedFeature as error:
-            _note(notes, error)
+            note(notes, error)
             return FatalAllocation(str(error))
         except (DoesNotFit, FatalAllocation) as error:
             return error
-        return tuple(_allocation(result) for result in results)
+        return tuple(as_allocation(result) for result in results)
 
     def allocate(claims: tuple[str, ...], node: str, in_use: frozenset[str]) -> tuple[Allocation, ...]:
         key = (claims, node, in_use)
@@ -50,10 +55,11 @@ def allocator(found: Cluster) -> tuple[Allocate, list[str], list[str]]:
             raise result
         return result
 
-    return allocate, notes, [*_empty_classes(found, engine), *_tried(found, allocate, notes)]
+    return engine, allocate, notes, [*_empty_classes(found, engine), *_tried(found, allocate, notes)]
 
 
-def _allocation(result: ClaimResult) -> Allocation:
+def as_allocation(result: ClaimResult) -> Allocation:
+    """What the protocol knows of a result."""
     devices = tuple(DeviceResult(r.request, r.name, r.admin, r.binding_conditions, r.binding_failure_conditions) for r in result.results)
     return Allocation(devices, result.nodes)
 
@@ -115,10 +121,11 @@ def _compiled(selector: CelSelector, notes: list[str]) -> None:
     try:
         compile_selector(selector.expression, selector.at)
     except UnsupportedFeature as error:
-        _note(notes, error)
+        note(notes, error)
 
 
-def _note(notes: list[str], error: UnsupportedFeature) -> None:
+def note(notes: list[str], error: UnsupportedFeature) -> None:
+    """Adds what is not encoded to the list, once."""
     text = f"{error.where.place}: {error.feature}" if error.where.place else error.feature
     if text not in notes:
         notes.append(text)

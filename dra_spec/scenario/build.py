@@ -14,7 +14,8 @@ from dra_spec.properties.invariant import Invariant, Promise, find, load_all
 from dra_spec.protocol.assembly import assemble
 from dra_spec.protocol.instance import Instance
 from dra_spec.scenario import objects
-from dra_spec.scenario.allocator import allocator
+from dra_spec.scenario.allocator import allocators
+from dra_spec.scenario.choices import EveryAllocation
 from dra_spec.scenario.cluster import Cluster, cluster
 from dra_spec.scenario.modelfile import ModelFile, Overrides
 from dra_spec.scenario.modelfile import Promise as Wanted
@@ -40,7 +41,10 @@ def build(file: ModelFile, overrides: Overrides | None = None, name: str | None 
 
 def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Scenario:
     """The scenario of a cluster: `file` says which writers, budgets, bounds and promises."""
-    allocate, unsupported, misfits = allocator(found)
+    engine, allocate, unsupported, misfits = allocators(found)
+    any_allocation = None
+    if file.allocation == "any":
+        any_allocation = EveryAllocation(found, engine, allocate, unsupported, file.bound("allocations") or 1)
     instance = Instance(
         pods=found.pods,
         claims=found.claims,
@@ -53,6 +57,7 @@ def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Sc
         budgets={name: count for name, count in file.budgets.items() if count},
         binding_conditions=file.features.get("DRADeviceBindingConditions", False),
         any_node=file.any_node,
+        any_allocation=any_allocation,
     )
     chosen = choose(file.variants, file.repaired)
     wanted = _wanted(file, overrides, chosen)
@@ -72,7 +77,7 @@ def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Sc
         file=file,
         overrides=overrides,
         instance=instance,
-        model=Model(name, parts.slots, parts.actions, properties),
+        model=Model(name, parts.slots, parts.actions, properties, names=_names(instance), live=parts.live),
         invariants={invariant.name: invariant for invariant in invariants},
         expected=expected,
         expectations=expectations,
@@ -82,6 +87,16 @@ def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Sc
         notes=[*found.notes, *_initial_notes(found)],
         warnings=[*found.warnings, *misfits],
     )
+
+
+def _names(instance: Instance) -> dict[str, Sequence[str]]:
+    """The objects that may turn out to be interchangeable."""
+    return {
+        "pod": [pod.name for pod in instance.pods],
+        "claim": [claim.name for claim in instance.claims],
+        "device": [device.name for device in instance.devices],
+        "node": list(instance.nodes),
+    }
 
 
 def _wanted(file: ModelFile, overrides: Overrides, chosen: Chosen) -> Sequence[Wanted]:
@@ -132,7 +147,7 @@ def _open_windows(invariants: Sequence[Invariant], instance: Instance) -> dict[s
 
 def _expected(file: ModelFile, overrides: Overrides, chosen: Chosen, wanted: Sequence[Wanted]) -> tuple[str | None, dict[str, str]]:
     """The verdict that is expected of the model and of single promises; None if nobody can say."""
-    if overrides.bounds or overrides.budgets or overrides.assertions:
+    if overrides.bounds or overrides.budgets or overrides.assertions or overrides.allocation:
         return None, {}
     if file.repaired and not overrides.variants:
         verdict = file.expected_repaired

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dra_spec.allocation.extended import IMPLICIT
 from dra_spec.resources.core import Node, Pod
 from dra_spec.resources.problems import Where
 from dra_spec.resources.reader import Loaded
 from dra_spec.resources.slices import ResourceSlice
-
-_IMPLICIT_EXTENDED = "deviceclass.resource.kubernetes.io/"
 
 
 def remark(where: Where, text: str) -> str:
@@ -43,7 +42,7 @@ def _all(loaded: Loaded) -> Iterator[str]:
 def _pod(pod: Pod, extended: set[str]) -> Iterator[str]:
     for container in pod.spec.all_containers:
         for name in {**container.resources.requests, **container.resources.limits}:
-            if name in extended or name.startswith(_IMPLICIT_EXTENDED):
+            if name in extended or name.startswith(IMPLICIT):
                 yield remark(container.resources.at, f"pod {pod.name} asks for the extended resource {name} (extended resources by DRA)")
     if not pod.spec.resource_claims:
         return

@@ -19,8 +19,11 @@ SCHEMA = "dra-spec/model/v1"
 
 _FIELDS = (
     "schema", "name", "description", "manifests", "objects", "release", "writers", "features", "faults", "environment", "bounds",
-    "node-choice", "created-later", "invariants", "shows", "variants", "repaired", "violates", "expected", "expected-repaired", "limits",
+    "node-choice", "allocation", "created-later", "invariants", "shows", "variants", "repaired", "violates", "expected",
+    "expected-repaired", "engine", "tier", "limits",
 )  # fmt: skip
+_ENGINES = ("explicit", "symbolic", "auto")
+_TIERS = ("always", "nightly")
 _LIMITS = ("depth", "max-states", "time-limit", "memory")
 
 
@@ -69,9 +72,12 @@ class ModelFile:
     variants: tuple[str, ...] = ()
     repaired: bool = False
     any_node: bool = False
+    allocation: str = "upstream"  # or "any": every feasible one
     violates: tuple[str, ...] = ()  # promises that Kubernetes as released breaks here
     expected: str = "holds"
     expected_repaired: str = "holds"
+    engine: str = "explicit"
+    tier: str = "always"  # nightly: takes longer, so it is checked only when it is named
     limits: LimitSpec = LimitSpec()
 
     @property
@@ -121,11 +127,17 @@ def read(text: str, path: Path) -> ModelFile:
             given[field] = tuple(item.string() for item in fields[field].sequence())
     if "node-choice" in fields:
         given["any_node"] = fields["node-choice"].choice(("first", "any"), "node choice") == "any"
+    if "allocation" in fields:
+        given["allocation"] = fields["allocation"].choice(names.ALLOCATIONS, "allocation")
     if "repaired" in fields:
         given["repaired"] = fields["repaired"].boolean()
     for field in ("expected", "expected-repaired"):
         if field in fields:
             given[field.replace("-", "_")] = fields[field].choice(names.VERDICTS, "verdict")
+    if "engine" in fields:
+        given["engine"] = fields["engine"].choice(_ENGINES, "engine")
+    if "tier" in fields:
+        given["tier"] = fields["tier"].choice(_TIERS, "tier")
     if "limits" in fields:
         given["limits"] = _limits(fields["limits"])
     if "description" in fields:
@@ -186,6 +198,7 @@ class Overrides:
     limits: LimitSpec = LimitSpec()
     variants: tuple[str, ...] = ()
     repaired: bool = False
+    allocation: str = ""  # "": as the file says
     invariants: tuple[str, ...] = ()
     assertions: tuple[str, ...] = ()  # CEL given with --assert
 
@@ -201,13 +214,14 @@ class Overrides:
             limits=file.limits.override(self.limits),
             variants=(*file.variants, *self.variants),
             repaired=file.repaired or self.repaired,
+            allocation=self.allocation or file.allocation,
         )
 
     @property
     def changes_protocol(self) -> bool:
         """Whether another protocol, other bounds or other promises are checked than the file speaks of, so that its expected
         verdict says nothing."""
-        return bool(self.bounds or self.budgets or self.variants or self.invariants or self.assertions)
+        return bool(self.bounds or self.budgets or self.variants or self.allocation or self.invariants or self.assertions)
 
 
 def parse_setting(text: str, known: Mapping[str, str], option: str) -> tuple[str, int]:

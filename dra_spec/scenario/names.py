@@ -28,14 +28,17 @@ FEATURES = {
     "DRADeviceBindingConditions": "a pod is bound only after the driver's controller has set the devices' conditions",
 }
 
+ALLOCATIONS = ("upstream", "any")
+
 BOUNDS = {
     "lag": "most undelivered watch events per watcher and kind",
     "pods": "the first so many pods of the manifests take part",
     "replicas": "most pods that one workload object contributes",
     "schedulers": "how many schedulers run (1 or 2)",
+    "allocations": "most allocations that one call of the allocator may have (allocation: any)",
 }
 
-DEFAULT_BOUNDS = {"lag": 2, "replicas": 2}
+DEFAULT_BOUNDS = {"lag": 2, "replicas": 2, "allocations": 64}
 
 RELEASES = ("1.37",)
 VERDICTS = ("holds", "violated", "undecided")

@@ -42,12 +42,19 @@ class Scenario:
         return [*self.notes, *self.unsupported]
 
     @property
+    def any_allocation(self) -> bool:
+        """Whether every feasible allocation is tried: more runs than upstream's allocator can bring about."""
+        return self.instance.any_allocation is not None
+
+    @property
     def bounds(self) -> str:
-        """The bounds that belong to a verdict, in one line: lag, budgets, limits of depth."""
+        """The bounds that belong to a verdict, in one line: lag, budgets, allocations, limits of depth."""
         parts = [f"lag {self.instance.lag}"]
         for name, count in sorted(self.instance.budgets.items()):
             if count:
                 parts.append(f"{name} {count if count > 0 else 'any number'}")
+        if self.any_allocation:
+            parts.append(f"allocation any (at most {self.file.bound('allocations')} per call)")
         if self.file.limits.depth:
             parts.append(f"depth {self.file.limits.depth}")
         return ", ".join(parts)
@@ -55,15 +62,23 @@ class Scenario:
 
 @attrs.frozen(eq=False)
 class Report:
-    """What a search of a scenario found. `verdict` is that of the search, turned to undecided by what is not encoded."""
+    """What a search of a scenario found. `verdict` is that of the search, turned to undecided by what is not encoded.
+
+    `spurious`: promises whose trace belongs to an over-approximation and does not replay, each with the reason: they are undecided.
+    """
 
     scenario: Scenario
     result: Result
+    spurious: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def verdict(self) -> str:
         """A violation stands even if something is not encoded only when nothing is left out; else all is undecided."""
-        return "undecided" if self.scenario.not_encoded else self.result.verdict
+        if self.scenario.not_encoded:
+            return "undecided"
+        if not self.spurious:
+            return self.result.verdict
+        return "violated" if "violated" in dict(self.invariants()).values() else "undecided"
 
     @property
     def interrupted(self) -> bool:
@@ -71,7 +86,8 @@ class Report:
 
     def invariants(self) -> list[tuple[str, str]]:
         """Name and verdict of each promise, in the order of the model."""
-        return [(p.promise, "undecided" if self.scenario.not_encoded else p.verdict) for p in self.result.properties]
+        undecided = {p.promise for p in self.result.properties if self.scenario.not_encoded or p.promise in self.spurious}
+        return [(p.promise, "undecided" if p.promise in undecided else p.verdict) for p in self.result.properties]
 
     @property
     def surprises(self) -> list[str]:

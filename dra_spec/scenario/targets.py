@@ -20,9 +20,11 @@ _SCHEMA = re.compile(r"^schema:\s*['\"]?dra-spec/(\w+)/", re.MULTILINE)
 def scenarios(targets: Sequence[str], overrides: Overrides) -> list[Scenario]:
     """The scenarios of the targets, in order; all manifests among them are one cluster.
 
-    No target: all shipped models, or with a variant the model that shows it. Raises `InputError`, `ManifestError`, `InvariantError`.
+    No target: all shipped models but those of the nightly tier, or with a variant the model that shows it. Raises `InputError`,
+    `ManifestError`, `InvariantError`.
     """
     known = shipped("models")
+    everything = not targets and not overrides.variants
     if not targets:
         targets = [default_model(overrides.variants)] if overrides.variants else list(known)
     models: list[Path] = []
@@ -42,7 +44,8 @@ def scenarios(targets: Sequence[str], overrides: Overrides) -> list[Scenario]:
         else:
             hint = "; use `dra-spec replay`" if kind == "trace" else ""
             raise InputError(f"this is a {kind} file, expected a model file or Kubernetes manifests{hint}", Place(target))
-    found = [build(load(path), overrides) for path in models]
+    files = [load(path) for path in models]
+    found = [build(file, overrides) for file in files if not (everything and file.tier == "nightly")]
     return [*found, *(from_manifests(manifests, overrides) if manifests else [])]
 
 

@@ -141,7 +141,8 @@ class _Checker:
             self.visit(target)
         overloads = self.environment.overloads(node.function)
         if overloads is None:
-            return self._wrong("undeclared-reference", f"{node.function!r} is not known", node)
+            name = "sortBy" if node.function == "@sortByAssociatedKeys" else node.function
+            return self._wrong("undeclared-reference", f"{name!r} is not known", node)
         return self._resolve(node, overloads)
 
     def _resolve(self, node: Call, overloads: Sequence[Overload]) -> Type:

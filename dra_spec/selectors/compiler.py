@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import attrs
 
@@ -16,7 +16,7 @@ from dra_spec.selectors.charges import RUNTIME_LIMIT, Meter
 from dra_spec.selectors.checker import Mistake, check
 from dra_spec.selectors.cost import LIMIT, estimate
 from dra_spec.selectors.device import CelAttribute, SelectorDevice
-from dra_spec.selectors.environments import STORED, Environment
+from dra_spec.selectors.environments import LATEST, STORED, Environment
 from dra_spec.selectors.errors import SelectorError, SelectorSyntaxError, syntax_error
 from dra_spec.selectors.evaluator import InstantiationError, compile_node
 from dra_spec.selectors.frame import Closure, Frame
@@ -108,16 +108,65 @@ class DerivedAttribute(Program):
 def compile_selector(expression: str, where: Where = NOWHERE, environment: Environment = STORED) -> Selector:
     """Compile an expression with the types that Kubernetes declares.
 
-    Raises SelectorSyntaxError (a ManifestError, code DRA130) with line, column and a caret.
+    Raises SelectorSyntaxError (a ManifestError, code DRA130) with line, column and a caret. It names the Kubernetes version if another
+    version would take the expression.
     """
+    return _in_environment(_selector, expression, where, environment)
+
+
+def compile_derived(expression: str, where: Where = NOWHERE, environment: Environment = STORED) -> DerivedAttribute:
+    """Compile the expression of a derived attribute. Raises SelectorSyntaxError, as for a selector."""
+    return _in_environment(_derived, expression, where, environment)
+
+
+_P = TypeVar("_P", bound=Program)
+
+
+def _in_environment(compile_it: Callable[[str, Where, Environment], _P], expression: str, where: Where, environment: Environment) -> _P:
+    try:
+        return compile_it(expression, where, environment)
+    except SelectorSyntaxError as error:
+        if environment == STORED:
+            raise
+        raise _explained(error, lambda other: compile_it(expression, where, other), environment) from None
+
+
+def _explained(error: SelectorSyntaxError, compile_in: Callable[[Environment], object], environment: Environment) -> SelectorSyntaxError:
+    """The error, with the version or the gates that are to blame for it, if any are."""
+
+    def taken(other: Environment) -> bool:
+        try:
+            compile_in(other)
+        except SelectorSyntaxError:
+            return False
+        return True
+
+    version = environment.version
+    if not environment.stored and taken(Environment.of(version)):
+        blame = f"an API server of Kubernetes {version} with these feature gates does not take this in a new object"
+        if taken(attrs.evolve(environment, list_types=True)):
+            blame += ": --gate DRAListTypeAttributes=true"
+        elif taken(attrs.evolve(environment, consumable=True)):
+            blame += ": --gate DRAConsumableCapacity=true"
+    elif version != LATEST and taken(Environment.of(LATEST)):
+        blame = f"Kubernetes {version} does not know this, {LATEST} does"
+    else:
+        return error
+    (problem,) = error.problems
+    first, newline, rest = problem.message.partition("\n")
+    found = SelectorSyntaxError([attrs.evolve(problem, message=f"{first} ({blame}){newline}{rest}")])
+    found.kind = error.kind
+    return found
+
+
+def _selector(expression: str, where: Where, environment: Environment) -> Selector:
     tree, closure = _compile(expression, where, environment)
     if tree.type not in (t.BOOL, environment.attribute_type):
         raise _error(expression, where, Mistake("wrong-output-type", f"the expression gives {tree.type}, expected bool", 0))
     return Selector(expression, where, environment, tree, closure)
 
 
-def compile_derived(expression: str, where: Where = NOWHERE, environment: Environment = STORED) -> DerivedAttribute:
-    """Compile the expression of a derived attribute. Raises SelectorSyntaxError."""
+def _derived(expression: str, where: Where, environment: Environment) -> DerivedAttribute:
     tree, closure = _compile(expression, where, environment)
     element = tree.type.params[0] if tree.type.kind == "list" and (environment.stored or environment.list_types) else tree.type
     if element not in _SCALARS:
@@ -138,6 +187,15 @@ def admit_selector(expression: str, where: Where = NOWHERE, environment: Environ
         message = f"evaluating the expression may cost {selector.max_cost}, and at most {LIMIT} is allowed"
         raise _error(expression, where, Mistake("cost-limit", message, 0))
     return selector
+
+
+def admit_derived(expression: str, where: Where = NOWHERE, environment: Environment = STORED, limit: int = LIMIT) -> DerivedAttribute:
+    """As `admit_selector`, for a derived attribute. `limit`: what the others of the claim have left. Raises SelectorSyntaxError."""
+    compiled = compile_derived(expression, where, environment)
+    if compiled.max_cost > limit:
+        message = f"the derived attributes of a claim may cost {LIMIT} together, and this one alone {compiled.max_cost}"
+        raise _error(expression, where, Mistake("cost-limit", message, 0))
+    return compiled
 
 
 def _compile(expression: str, where: Where, environment: Environment) -> tuple[Node, Closure]:

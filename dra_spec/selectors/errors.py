@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import attrs
 
 from dra_spec.resources.problems import NOWHERE, ManifestError, Problem, Where
@@ -40,11 +42,21 @@ class SelectorSyntaxError(ManifestError):
     kind: str = "syntax"
 
 
+def _blank(character: str) -> str:
+    """What is as wide on a terminal: a tab stays one, wide characters take two cells, combining ones none."""
+    if character == "\t":
+        return character
+    if unicodedata.combining(character):
+        return ""
+    return "  " if unicodedata.east_asian_width(character) in "WF" else " "
+
+
 def syntax_error(expression: str, where: Where, line: int, column: int, message: str, kind: str = "syntax") -> SelectorSyntaxError:
     """`line` and `column` count from 1 inside the expression."""
     lines = expression.splitlines() or [""]
     text = lines[line - 1] if 0 < line <= len(lines) else ""
-    shown, caret = text.rstrip(), " " * max(column - 1, 0) + "^"
+    before = text[: max(column - 1, 0)].ljust(max(column - 1, 0))
+    shown, caret = text.rstrip(), "".join(map(_blank, before)) + "^"
     place = attrs.evolve(where, line=where.text_line + line - 1, block=False) if where.line else where
     head = f"CEL line {line}, column {column}: {message}"
     error = SelectorSyntaxError(

@@ -53,7 +53,7 @@ def scheduler(s: Scheduler) -> Values:
     for pod in s.mine:
         found.update(_pod(s, pod))
     watch = f"watch/{s.name}"
-    found.update(objects.channel(watch, "claim", s.claim_watch, s.claim_names))
+    found.update(objects.channel(watch, "claim", s.claim_watch, s.claim_names, s.claim_names if s.deaf else ()))
     found.update(objects.channel(watch, "pod", s.pod_watch, s.mine, s.done))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 import attrs
 
@@ -35,6 +36,16 @@ def counterexamples(report: Report) -> list[Counterexample]:
     return [counterexample(report.scenario, p) for p in report.result.properties if p.verdict == "violated" and p.trace is not None]
 
 
+def weighed(report: Report, found: Sequence[Counterexample]) -> Report:
+    """The report with the promises undecided whose trace does not replay, if the search had more runs than the reference may take.
+
+    Elsewhere a trace that does not replay is no verdict but a doubt: the report stays as it is.
+    """
+    if not report.scenario.any_allocation:
+        return report
+    return attrs.evolve(report, spurious={each.trace.promise: each.verdict for each in found if each.spurious})
+
+
 def counterexample(scenario: Scenario, found: PropertyResult) -> Counterexample:
     """The trace of a violated promise, checked before anybody sees it."""
     trace = make_trace(scenario, found)
@@ -65,6 +76,7 @@ def make_trace(scenario: Scenario, found: PropertyResult) -> Trace:
         overrides.repaired,
         overrides.assertions,
         files(scenario),
+        overrides.allocation,
     )
     return Trace(
         model=reference,
@@ -75,6 +87,8 @@ def make_trace(scenario: Scenario, found: PropertyResult) -> Trace:
         command=command(scenario, found.promise),
         kubernetes=KUBERNETES,
         binding=dict(found.binding),
+        due=found.trace.due,
+        loop=found.trace.loop,
         broken=tuple(explain(scenario.invariants[found.promise], scenario.instance, semantics, run, found.binding)),
     )
 
@@ -94,6 +108,7 @@ def command(scenario: Scenario, promise: str) -> str:
     for variant in overrides.variants:
         words += ["--variant", variant]
     words += ["--repaired"] if overrides.repaired else []
+    words += ["--allocation", overrides.allocation] if overrides.allocation else []
     for name, value in overrides.bounds.items():
         words += ["--bound", f"{name}={value}"]
     for name, value in overrides.budgets.items():

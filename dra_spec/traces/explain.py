@@ -26,6 +26,11 @@ def explain(invariant: Invariant, instance: Instance, semantics: Semantics, run:
         where = f" for {', '.join(f'{name} = {value}' for name, value in binding.items())}" if binding else ""
         kinds = ", ".join(sorted(kind.value for kind in invariant.without))
         lines.append(f"  from this state no run without {kinds} actions reaches the goal{where}")
+    if invariant.kind is Promise.LEADS_TO:
+        counted = ", ".join(invariant.fair)
+        lines.append(
+            f"  and this may go on for ever: each action that the promise counts on ({counted}) is taken or disabled again and again"
+        )
     if invariant.kind is Promise.DEADLOCK_FREE:
         lines.append("  no action is enabled in this state")
     return lines

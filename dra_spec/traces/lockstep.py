@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from dra_spec.allocation.injected import parse
 from dra_spec.explorer.model import Kind
 from dra_spec.explorer.semantics import Move, Semantics, State
 from dra_spec.properties.invariant import Invariant, Promise
@@ -123,9 +124,9 @@ class Lockstep:
         return False
 
     def faults(self, move: ConcreteMove) -> list[str]:
-        """The ways in which the environment may make this step fail; "" is first: it behaves."""
+        """The ways in which the environment may make this step fail, and the allocations that may be chosen; "" is first: it behaves."""
         labels = {found.label for found in self._moves(move)}
-        return ["", *(fault for fault in FAULTS if fault in labels)]
+        return ["", *(fault for fault in FAULTS if fault in labels), *sorted(label for label in labels if parse(label) is not None)]
 
     def step(self, move: ConcreteMove, fault: str = "") -> str:
         """Takes a step of the reference, with a fault of the environment or without, and asks the model. Returns the outcome's label."""

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from dra_spec.explorer.model import Action, StateInvariant, StepInvariant, Truth
+from dra_spec.explorer import lasso
+from dra_spec.explorer.model import Action, LeadsTo, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.semantics import Move, Semantics, State
+from dra_spec.explorer.values import key
 from dra_spec.scenario.strict import nearest
 from dra_spec.traces.plain import Plain, short
 from dra_spec.traces.trace import Step, Trace, step_of
@@ -112,8 +114,10 @@ def _first_difference(told: Sequence[object], done: Sequence[object]) -> str:
 
 
 def breaks(trace: Trace, semantics: Semantics, run: Run) -> bool | None:
-    """Whether the promise of the trace is false at the end of the run: its last state, or its last step. None: this cannot be told
-    from a run alone (a promise about what stays possible), or the model does not have the promise."""
+    """Whether the promise of the trace is false at the end of the run: its last state, its last step, or when its loop goes on for ever.
+
+    None: this cannot be told from a run alone (a promise about what stays possible), or the model does not have the promise.
+    """
     judged = False
     for promise in semantics.model.properties:
         if promise.promise != trace.promise:
@@ -128,4 +132,18 @@ def breaks(trace: Trace, semantics: Semantics, run: Run) -> bool | None:
             before, after = semantics.view(run.states[-2]), semantics.view(run.end)
             if promise.applies(last.action) and promise.fn(before, after, last.action, last.label) is Truth.FALSE:
                 return True
+        elif isinstance(promise, LeadsTo):
+            judged = True
+            if (not trace.binding or dict(promise.binding) == dict(trace.binding)) and _goes_on(trace, promise, semantics, run):
+                return True
     return False if judged else None
+
+
+def _goes_on(trace: Trace, promise: LeadsTo, semantics: Semantics, run: Run) -> bool:
+    """Whether the run is a lasso: the goal is owed and not reached, its loop closes and is fair to what the promise counts on."""
+    if trace.due is None or trace.loop is None or not trace.due <= trace.loop < len(run.states):
+        return False
+    loop = run.states[trace.loop :]
+    if lasso.owed(promise, semantics, run.states[trace.due :]) != 0 or key(loop[0]) != key(loop[-1]):
+        return False
+    return lasso.not_fair(promise, semantics, loop, [move.action for move in run.moves[trace.loop :]]) is None

@@ -7,10 +7,13 @@ import attrs
 from dra_spec.explorer import Limits, explore
 from dra_spec.explorer.model import AlwaysPossible
 from dra_spec.explorer.semantics import Semantics
+from dra_spec.reference.errors import Divergence
+from dra_spec.reference.world import World
 from dra_spec.scenario.modelfile import Overrides
 from dra_spec.scenario.scenario import Scenario
 from dra_spec.scenario.strict import InputError
 from dra_spec.scenario.targets import scenarios
+from dra_spec.traces.choices import choice
 from dra_spec.traces.reference_replay import confirm
 from dra_spec.traces.replay import Run, StepFailed, breaks, follow
 from dra_spec.traces.trace import Trace
@@ -41,13 +44,26 @@ def replay(trace: Trace) -> Replayed:
     try:
         run = follow(trace, semantics)
     except StepFailed as error:
-        return Replayed(f"spurious ({error})", error.number)
+        return Replayed(f"spurious ({_refusal(trace, scenario, error) or error})", error.number)
     if breaks(trace, semantics, run) is False or _possible_again(trace, scenario, run):
         return Replayed(f"spurious ({trace.promise} is not broken at the end)", 0)
     if not _promised(trace, scenario):
         return Replayed(f"spurious (the model does not have the promise {trace.promise!r})", 0)
     verdict = confirm(scenario, trace, run)
     return Replayed(verdict, None if verdict.startswith("confirmed") else 0, "model and reference")
+
+
+def _refusal(trace: Trace, scenario: Scenario, error: StepFailed) -> str:
+    """Why the allocation that the failed step chose is none, as the reference's validator says; "" if that is not what failed."""
+    if not scenario.any_allocation or not error.number or choice(trace.steps[error.number - 1]) is None:
+        return ""
+    with World(scenario.instance, scenario.variants) as world:
+        try:
+            for step in trace.steps[: error.number]:
+                world.step(step.action, step.params, step.outcome)
+        except Divergence as refused:
+            return f"step {error.number}: {refused}"
+    return ""
 
 
 def _possible_again(trace: Trace, scenario: Scenario, run: Run) -> bool:
@@ -73,6 +89,7 @@ def scenario_of(trace: Trace) -> Scenario:
         budgets=dict(model.budgets),
         variants=model.variants,
         repaired=model.repaired,
+        allocation=model.allocation,
         assertions=model.assertions,
         invariants=() if model.assertions else (trace.promise,),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import attrs
 from rich.text import Text
 
+from dra_spec.traces.choices import choice
 from dra_spec.traces.plain import Plain, is_version, short
 from dra_spec.traces.trace import Belief, Change, Step, Trace
 
@@ -22,24 +24,44 @@ def text(trace: Trace) -> str:
 def story(trace: Trace) -> Text:
     """The story with styles for a terminal."""
     out = Text()
-    count = len(trace.steps)
-    out.append(f"{trace.promise} is broken in {trace.model.name} after {count} step{'s' if count != 1 else ''}\n", "bold red")
+    out.append(f"{trace.promise} is broken in {trace.model.name} {_how(trace)}\n", "bold red")
     if trace.statement:
         out.append(f"  promise: {trace.statement}\n")
     width = max((len(step.who) for step in trace.steps), default=0)
     after = [*(step.believed for step in trace.steps), trace.believed][1:]
     for step, believed in zip(trace.steps, after, strict=True):
+        _marks(out, trace, step.number - 1)
         _append(out, step, width)
         for belief in believed:
             if belief not in step.believed:
                 out.append(f"{' ' * (8 + width)}now out of date: {_belief(belief)}\n", "magenta")
+    _marks(out, trace, len(trace.steps))
     for line in trace.broken:
         out.append(f"  => {line}\n", "bold")
     return out
 
 
+def _how(trace: Trace) -> str:
+    count = len(trace.steps)
+    steps = f"{count} step{'s' if count != 1 else ''}"
+    if trace.loop is None:
+        return f"after {steps}"
+    if trace.loop == count:
+        return f"by a run that may end after {steps}"
+    return f"by a run of {steps}, {'the last' if count - trace.loop == 1 else f'the last {count - trace.loop}'} of them for ever"
+
+
+def _marks(out: Text, trace: Trace, done: int) -> None:
+    """What is to be said after so many steps of a run of a leads-to promise."""
+    if trace.due == done:
+        out.append("      from here on the goal is owed\n", "yellow")
+    if trace.loop == done:
+        out.append(f"      {'the run may end here' if done == len(trace.steps) else 'from here on the steps repeat for ever'}\n", "yellow")
+
+
 def _append(out: Text, step: Step, width: int) -> None:
-    fault = step.outcome not in ("ok", "")
+    chosen = choice(step)
+    fault = step.outcome not in ("ok", "") and chosen is None
     out.append(f"{step.number:4}. ", "dim")
     out.append(f"{step.who:<{width}}  ", "cyan")
     out.append(step.what.rstrip(".") or step.action)
@@ -50,6 +72,10 @@ def _append(out: Text, step: Step, width: int) -> None:
     why = _why(step)
     if why:
         out.append(f"{margin}because {why}\n", "dim")
+    if chosen is not None:
+        out.append(f"{margin}allocation: {attrs.evolve(chosen, instead='')}\n")
+    if chosen is not None and chosen.instead:
+        out.append(f"{margin}upstream's allocator would have answered otherwise: {chosen.instead}\n", "yellow")
     for belief in used_beliefs(step):
         out.append(f"{margin}acts on what is out of date: {_belief(belief)}\n", "magenta")
     for change in step.changes:

@@ -68,11 +68,16 @@ class ModelRef:
     repaired: bool = False
     assertions: tuple[str, ...] = ()  # CEL of promises that were given on the command line
     files: tuple[str, ...] = ()  # the model file, or the manifests, of a model that does not ship
+    allocation: str = ""  # "upstream" or "any" if the command line said so
 
 
 @attrs.frozen
 class Trace:
-    """A run with the promise that it breaks. `broken`: why the promise is false at the end, a line each."""
+    """A run with the promise that it breaks. `broken`: why the promise is false at the end, a line each.
+
+    Of a leads-to promise: after `due` steps the goal is owed; the steps behind step `loop` lead back to the state after it and may go on
+    for ever (none: the run may end there).
+    """
 
     model: ModelRef
     promise: str
@@ -83,6 +88,8 @@ class Trace:
     binding: Mapping[str, str] = attrs.field(factory=dict)
     broken: Sequence[str] = ()
     believed: Sequence[Belief] = ()  # at the end
+    due: int | None = None
+    loop: int | None = None
 
 
 def record(semantics: Semantics, start: State, moves: Sequence[Move]) -> tuple[Step, ...]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
+from dra_spec.scenario import names
 from dra_spec.scenario.strict import Field, InputError, Place, parse, read_text
 from dra_spec.traces.plain import Plain
 from dra_spec.traces.trace import SCHEMA, Belief, Change, ModelRef, Step, Trace
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./@+][A-Za-z0-9_./@+ -]*(?<! )")
-_TOP = ("schema", "command", "kubernetes", "model", "promise", "statement", "binding", "broken", "steps", "believed")
-_MODEL = ("name", "bounds", "budgets", "variants", "repaired", "assertions", "files")
+_TOP = ("schema", "command", "kubernetes", "model", "promise", "statement", "binding", "broken", "due", "loop", "steps", "believed")
+_MODEL = ("name", "bounds", "budgets", "variants", "repaired", "allocation", "assertions", "files")
 _STEP = ("number", "who", "action", "step", "what", "params", "outcome", "because", "changes", "believed")
 
 
@@ -32,10 +36,13 @@ def dumps(trace: Trace) -> str:
 
 
 def save(trace: Trace, path: Path) -> None:
-    """Writes a trace file; its folder is made if it is missing. Raises `InputError` if it cannot be written."""
+    """Writes a trace file; its folder is made if it is missing. Raises `InputError` if it cannot be written.
+
+    The files of its model are written relative to its folder, so that it can be replayed from anywhere.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dumps(trace), encoding="utf-8")
+        path.write_text(dumps(_with_files(trace, lambda name: os.path.relpath(name, path.parent))), encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", Place(str(path))) from None
 
@@ -52,6 +59,8 @@ def as_data(trace: Trace) -> dict[str, Plain]:
         model["variants"] = list(reference.variants)
     if reference.repaired:
         model["repaired"] = True
+    if reference.allocation:
+        model["allocation"] = reference.allocation
     if reference.assertions:
         model["assertions"] = list(reference.assertions)
     if reference.files:
@@ -61,6 +70,8 @@ def as_data(trace: Trace) -> dict[str, Plain]:
     if trace.binding:
         data["binding"] = dict(trace.binding)
     data["broken"] = list(trace.broken)
+    if trace.due is not None and trace.loop is not None:
+        data |= {"due": trace.due, "loop": trace.loop}
     data["steps"] = [_step_data(step) for step in trace.steps]
     if trace.believed:
         data["believed"] = [_belief_data(b) for b in trace.believed]
@@ -129,8 +140,14 @@ def _text_node(text: str) -> str:
 
 
 def load(path: Path) -> Trace:
-    """Reads a trace file. Raises `InputError`, located."""
-    return loads(read_text(path), str(path))
+    """Reads a trace file; the files of its model are looked up beside it, else where they are named. Raises `InputError`, located."""
+    trace = loads(read_text(path), str(path))
+    beside = {name: path.parent / name for name in trace.model.files}
+    return _with_files(trace, lambda name: str(beside[name]) if beside[name].exists() else name)
+
+
+def _with_files(trace: Trace, change: Callable[[str], str]) -> Trace:
+    return attrs.evolve(trace, model=attrs.evolve(trace.model, files=tuple(map(change, trace.model.files))))
 
 
 def head(path: Path) -> tuple[Trace, int]:
@@ -151,6 +168,12 @@ def loads(text: str, file: str) -> Trace:
     if fields["schema"].string() != SCHEMA:
         raise fields["schema"].expected(repr(SCHEMA))
     steps = [_step(item) for item in fields["steps"].sequence()]
+    due, loop = (fields[name].integer(0) if name in fields else None for name in ("due", "loop"))
+    for name, other in (("due", "loop"), ("loop", "due")):
+        if name in fields and other not in fields:
+            raise fields[name].error(f"expected {other} beside it: the run of a leads-to promise has both")
+    if due is not None and loop is not None and due > loop:
+        raise fields["loop"].error(f"expected the number of a step from {due} on, since the goal is owed from there, found {loop}")
     for number, (step, item) in enumerate(zip(steps, fields["steps"].sequence(), strict=True), 1):
         if step.number != number:
             raise item.error(f"expected step number {number}, found {step.number}")
@@ -164,6 +187,8 @@ def loads(text: str, file: str) -> Trace:
         binding=_names(fields["binding"]) if "binding" in fields else {},
         broken=tuple(item.string() for item in fields["broken"].sequence()) if "broken" in fields else (),
         believed=tuple(_belief(item) for item in fields["believed"].sequence()) if "believed" in fields else (),
+        due=due,
+        loop=loop,
     )
 
 
@@ -183,6 +208,7 @@ def _model(field: Field) -> ModelRef:
         budgets={str(k.node.value): v.integer() for k, v in fields["budgets"].items()} if "budgets" in fields else {},
         variants=tuple(v.string() for v in fields["variants"].sequence()) if "variants" in fields else (),
         repaired=fields["repaired"].boolean() if "repaired" in fields else False,
+        allocation=fields["allocation"].choice(names.ALLOCATIONS, "allocation") if "allocation" in fields else "",
         assertions=tuple(v.string() for v in fields["assertions"].sequence()) if "assertions" in fields else (),
         files=tuple(v.string() for v in fields["files"].sequence()) if "files" in fields else (),
     )

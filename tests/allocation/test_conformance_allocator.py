@@ -29,6 +29,25 @@ def cases(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"problem": {}, "observed": {}}', ": case 1 is malformed: KeyError: 'node'"),
+        ('[{"input": "1", "canonical": "1"}, {"id": "x", "canonical": "1"}]', ": case 2 (x) is malformed: KeyError: 'input'"),
+        ('[{"kind": "selector", "expression": "true"}]', ": case 1 is malformed: KeyError: 'observed'"),
+        ('{"problem": {}}\n{"problem": ', ":2: Expecting value"),
+        ("[1]", "found no list of objects"),
+    ],
+)
+def test_a_malformed_file_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "cases.json"
+    file.write_text(text, encoding="utf-8")
+    code, lines = run(file)
+    assert code == 2
+    assert len(lines) == 1
+    assert words in lines[0]
+
+
 @needs_corpus
 @pytest.mark.parametrize("name", ["crafted.jsonl", "upstream.jsonl"])
 def test_written_problems(name: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 from allocation_build import CLASS, DRIVER, claim, device, exact, node, slice_of
 
-from dra_spec.allocation.explain import Explanation, explain
+from dra_spec.allocation.explain import Explanation, explain, explain_together
 from dra_spec.allocation.relax import Change, apply, helps
 from dra_spec.allocation.z3_manifests import waiting
 from dra_spec.allocation.z3_problem import Problem
@@ -39,6 +40,19 @@ CASES: dict[str, tuple[set[str], str, set[tuple[str, ...]]]] = {
     ),
     "all": ({"request", "in-use"}, "in use by ResourceClaim default/training", {("in-use",)}),
     "priority": ({"request"}, "wants 4 devices of class gpu, or else 3 devices of class gpu", {("fewer",)}),
+    "policy": ({"request", "capacity"}, "which its request policy does not allow (2Gi to 8Gi in steps of 2Gi)", {("capacity",)}),
+    "counter-pools": ({"request", "counter"}, "pool-b: counter mem of s has 5Gi; a device takes 6Gi", {("fewer",)}),
+    "alternatives": (
+        {"request", "selector", "taint"},
+        "gpus/small of claim wanted does not tolerate the taint t:NoSchedule",
+        {("selector",), ("taint",), ("fewer",)},
+    ),
+    "taint-rule": ({"request", "taint"}, "does not tolerate the taint from-rule=v:NoExecute", {("taint",)}),
+    "no-attribute": ({"request", "constraint"}, "matchAttribute gpu.example.com/numa", {("constraint",), ("fewer",)}),
+    "selector-fails": ({"request", "selector"}, "fails: no such key: mem", {("selector",)}),
+    "overdrawn": ({"request", "counter", "in-use"}, "a counter that is overdrawn blocks its pool", {("in-use",)}),
+    "claims": ({"request", "once"}, "a device serves one request only", {("fewer",)}),
+    "generation": ({"request", "pool"}, "generation 1 of pool gpu.example.com/node-a is outdated, and pool", set()),
     "node-label": ({"request", "selector"}, "feature.node.kubernetes.io", {("selector",)}),
 }
 
@@ -70,7 +84,7 @@ def test_the_true_reason_is_named_and_every_change_helps(name: str) -> None:
 def test_no_cause_can_be_left_out(name: str) -> None:
     """Each rule of the core that a change can take away does not, alone with the others gone, leave the claims without devices."""
     found = explained(problem_of(name), "node-a")
-    assert len({(c.reason.kind, c.reason.key) for c in found.causes}) == len(found.causes)
+    assert len({(c.reason.kind, c.reason.key, c.reason.text) for c in found.causes}) == len(found.causes)
     assert all(c.reason.where.line or c.reason.kind in ("once", "in-use") for c in found.causes)
 
 
@@ -91,6 +105,49 @@ def test_each_device_has_the_first_rule_against_it() -> None:
     problem = Problem.of([CLASS], [slice_of(devices)], node(), [claim(request, constraints=(constraint,))], [f"{DRIVER}/p/c"])
     found = {v.device.rpartition("/")[2]: v.reason.kind if v.reason else None for v in explained(problem).devices}
     assert found == {"a": "selector", "b": "taint", "c": "in-use", "d": "constraint", "e": None}
+
+
+def test_each_device_has_its_own_words_where_one_rule_has_several() -> None:
+    found = explained(problem_of("selector-fails"), "node-a")
+    words = {v.device.rpartition("/")[2]: v.reason.text.rpartition("'")[2] for v in found.devices if v.reason}
+    assert "fails: no such key: mem" in words["g0"]
+    assert "does not hold" in words["g1"]
+    assert [c.devices for c in found.causes if c.reason.kind == "selector"] == [
+        ("gpu.example.com/node-a/g0",),
+        ("gpu.example.com/node-a/g1",),
+    ]
+
+
+def test_a_device_without_the_attribute_of_a_constraint_is_told() -> None:
+    found = explained(problem_of("no-attribute"), "node-a")
+    told = {v.device.rpartition("/")[2]: v.reason.text for v in found.devices if v.reason}
+    assert list(told) == ["g1"]
+    assert told["g1"].startswith("the device has no attribute gpu.example.com/numa")
+
+
+def test_pods_that_do_not_fit_together_on_several_nodes() -> None:
+    problem = problem_of("pods")
+    assert all(explain(attrs.evolve(problem, calls=(c,)), n) is None for c in problem.calls for n in c.nodes)
+    found = explain_together(problem)
+    assert found is not None
+    assert found.node == "node-a, node-b"
+    assert {c.reason.kind for c in found.causes} == {"request", "once"}
+    assert {str(r[0]).partition(" (")[0] for r in found.relaxations} == {f"do without pod {p}" for p in ("p1", "p2", "p3")}
+    for relaxation in found.relaxations:
+        assert one(apply(problem, relaxation)) is not None
+
+
+def test_a_change_that_only_leads_to_an_error_is_not_offered() -> None:
+    devices = [device("a", attributes={"model": "x"}), device("b", attributes={"model": "x", "mem": 1})]
+    first, second = f"device.attributes['{DRIVER}'].model == 'y'", f"device.attributes['{DRIVER}'].mem == 1"
+    problem = Problem.of([CLASS], [slice_of(devices)], node(), [claim(exact(1, first, second))])
+    without_first = (Change("selector", (0, "r0", 0), ""),)
+    assert one(apply(problem, without_first)) is not None  # device b would do, but the search meets device a before
+    assert not helps(problem, without_first)
+    assert without_first not in explained(problem).relaxations
+    turned = Problem.of([CLASS], [slice_of(devices[::-1])], node(), [claim(exact(1, first, second))])
+    assert helps(turned, without_first)
+    assert without_first in explained(turned).relaxations
 
 
 def test_devices_elsewhere_are_only_a_reason_where_the_node_has_none() -> None:

@@ -11,7 +11,7 @@ from allocation_build import CLASS, DRIVER, claim, device, exact, node, slice_of
 from dra_spec.allocation import AllocatedState, Allocator, ClaimResult, DoesNotFit, FatalAllocation, InvalidPools, Inventory, Settings
 from dra_spec.allocation.gates import GATES
 from dra_spec.allocation.nodeallocatable import claimed_resources, resources_missing
-from dra_spec.allocation.results import configs_for
+from dra_spec.allocation.results import configs_for, configs_for_request
 from dra_spec.resources import Capacity, ClaimSpec, Constraint, DeviceRequest, Metadata, Node, Quantity, ResourceSlice, SubRequest
 from dra_spec.resources.claims import AllocatedDevice, AllocationDevices, AllocationResult, CapacityRequirements, DerivedAttribute
 from dra_spec.resources.core import NodeStatus
@@ -60,6 +60,8 @@ def test_config_of_classes_comes_first_and_only_what_concerns_a_chosen_request()
     ]
     numbers = [c.opaque and c.opaque.parameters["number"] for c in configs_for(found.results[0], found.config)]
     assert numbers == [1, 6, 7]
+    others = (config(8, "pick", driver="x.example.com"), config(9, "r0"))
+    assert [c.opaque and c.opaque.parameters["number"] for c in configs_for_request("pick/s1", others)] == [8]  # whatever its driver
     assert configs_for(found.results[1], (config(8, "pick", driver="x.example.com"), config(9, "pick"))) == (config(9, "pick"),)
 
 

@@ -136,7 +136,7 @@ def reference(problem: Problem) -> list[tuple[int, str, str]] | None:
     consumed = {h.device: {k: Quantity.of(v) for k, v in h.consumed} for h in problem.holdings if h.consumed}
     try:
         found = Allocator(inventory, Settings()).allocate([c.spec for c in problem.claims], AT, AllocatedState(devices, shares, consumed))
-    except (DoesNotFit, FatalAllocation):
+    except DoesNotFit:
         return None
     return [(i, r.request, r.name) for i, c in enumerate(found) for r in c.results]
 
@@ -145,7 +145,14 @@ def check(problem: Problem) -> None:
     expected = next((s for s in choices(problem) if not broken_rules(problem, s)), None)
     assert plain(first(problem)) == plain(expected)
     assert (one(problem) is None) == (expected is None)
-    assert reference(problem) == plain(expected)
+    try:
+        found = reference(problem)
+    except FatalAllocation as fatal:
+        # upstream gives up for good where a constraint refuses one of "all" devices, even if a later subrequest would fit
+        if "asks for all devices, but a constraint refuses" not in str(fatal):
+            raise
+    else:
+        assert found == plain(expected)
 
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

@@ -12,6 +12,30 @@ from ruamel.yaml import YAML
 
 Run = Callable[..., Result]
 DATA = Path(__file__).parent.parent / "data" / "allocation"
+WAITING_PODS = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  replicas: 7
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata: {labels: {a: b}}
+    spec:
+      nodeSelector: {pool: big}
+      containers: [{name: c, image: x, resources: {claims: [{name: r}]}}]
+      resourceClaims: [{name: r, resourceClaimTemplateName: one}]
+"""
 
 
 def test_pods_one_after_the_other_get_devices_until_there_are_none(run: Run) -> None:
@@ -100,6 +124,90 @@ def test_more_nodes(run: Run) -> None:
     assert answer["addNode"]["needed"] == 3
 
 
+def test_no_number_of_nodes_helps_and_why(run: Run) -> None:
+    result = run("explain", DATA / "count.yaml", "--add-node", DATA / "template.yaml")
+    assert result.exit_code == 1
+    told = result.stdout.partition("no number of such nodes helps: claim wanted would still not fit")[2]
+    assert "claim wanted on an empty node like this:" in told
+    assert "request gpus of claim wanted wants 3 devices of class gpu" in told
+    answer = json.loads(run("explain", DATA / "count.yaml", "--add-node", DATA / "template.yaml", "-o", "json").stdout)
+    assert answer["addNode"]["needed"] is None
+    assert [c["kind"] for c in answer["addNode"]["why"]["claim wanted"]["causes"]] == ["request"]
+
+
+def test_pods_that_wait_for_the_first_node(run: Run, tmp_path: Path) -> None:
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(WAITING_PODS, encoding="utf-8")
+    template = tmp_path / "node.yaml"
+    template.write_text(
+        (DATA / "template.yaml").read_text(encoding="utf-8").replace("{name: big}", "{name: big, labels: {pool: big}}"), encoding="utf-8"
+    )
+    result = run("explain", pods, "--add-node", template)
+    assert result.exit_code == 0
+    assert "pod d-0 may go to none of the nodes that exist" in result.stdout
+    assert "4 more nodes like this make all pods fit" in result.stdout
+    assert run("explain", pods).exit_code == 2
+    other = run("explain", pods, "--add-node", DATA / "template.yaml")
+    assert other.exit_code == 2
+    assert "pod d-0 may go to none of the nodes" in other.stderr
+
+
+def test_the_best_node(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "best.yaml"
+    claim = "[{name: r, firstAvailable: [{name: two, deviceClassName: gpu, count: 2}, {name: one, deviceClassName: gpu}]}]"
+    text = WAITING_PODS.partition("---")[0]
+    for name, devices in (("a", "{name: x}"), ("b", "{name: x}, {name: z}")):
+        text += f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\n"
+        text += f"metadata: {{name: {name}}}\nspec: {{driver: d.example.com, pool: {{name: {name}, generation: 1, resourceSliceCount: 1}}, "
+        text += f"nodeName: {name}, devices: [{devices}]}}\n"
+    text += f"---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: w}}\nspec: {{devices: {{requests: {claim}}}}}\n"
+    file.write_text(text, encoding="utf-8")
+    (first,) = json.loads(run("allocate", file, "-o", "json").stdout)["allocations"]
+    (best,) = json.loads(run("allocate", file, "--best-node", "-o", "json").stdout)["allocations"]
+    assert (first["pods"][0]["node"], best["pods"][0]["node"]) == ("a", "b")
+    assert best["remarks"] == ["score 8: 8 for a first alternative, 7 for a second"]
+    several = run("allocate", DATA / "crowd.yaml", "--best-node")
+    assert several.exit_code == 2
+    assert "--best-node is about one pod" in several.stderr
+
+
+@pytest.mark.parametrize(("costs", "devices"), [(("6Gi", "1Gi", "1Gi"), ["d1", "d2"]), (("6Gi", "6Gi", "1Gi"), None)])
+def test_several_pods_get_devices_that_the_node_can_afford(
+    run: Run, tmp_path: Path, costs: tuple[str, ...], devices: list[str] | None
+) -> None:
+    text = WAITING_PODS.partition("---")[0]
+    text += "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {allocatable: {memory: 8Gi}}\n"
+    text += "---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec:\n  driver: d.example.com\n  nodeName: a\n"
+    text += "  pool: {name: a, generation: 1, resourceSliceCount: 1}\n  devices:\n"
+    for i, cost in enumerate(costs):
+        text += f"  - {{name: d{i}, nodeAllocatableResources: {{memory: {{mapping: {{deviceMultiplier: {cost}}}}}}}}}\n"
+    for name in ("one", "two"):
+        text += f"---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: {name}}}\n"
+        text += "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}\n"
+        text += f"---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n"
+        text += f"  resourceClaims: [{{name: r, resourceClaimName: {name}}}]\n"
+        text += "  containers: [{name: c, resources: {claims: [{name: r}], requests: {memory: 1Gi}}}]\n"
+    file = tmp_path / "m.yaml"
+    file.write_text(text, encoding="utf-8")
+    result = run("allocate", file, "--solver", "z3", "--gate", "DRANodeAllocatableResources=true", "-o", "json")
+    pods = json.loads(result.stdout)["allocations"][0]["pods"]
+    if devices is None:
+        assert result.exit_code == 1
+        assert "no allocation of all pods leaves the nodes enough" in pods[0]["reason"]
+        return
+    assert result.exit_code == 0
+    assert sorted(d["device"] for p in pods for c in p["claims"] for d in c["devices"]) == devices
+
+
+@pytest.mark.parametrize("command", ["allocate", "explain"])
+def test_a_generation_with_a_gap_is_told_once_with_its_place(run: Run, command: str) -> None:
+    result = run(command, DATA / "generation.yaml")
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert "generation.yaml:38: spec.pool: pool gpu.example.com/node-a is incomplete: it has 1 of 2 slices of generation 3" in line
+    assert json.loads(run(command, DATA / "generation.yaml", "-o", "json").stdout)["warnings"] == [line.removeprefix("warning: ")]
+
+
 def test_a_node_label_is_no_device_attribute(run: Run) -> None:
     result = run("explain", DATA / "node-label.yaml")
     assert "node-label.yaml:33: request gpus of wanted reads the device attribute feature.node.kubernetes.io/fast" in result.stdout
@@ -145,34 +253,3 @@ def test_what_is_not_encoded_is_named(run: Run, tmp_path: Path, command: str) ->
     result = run(command, file)
     assert result.exit_code == 3
     assert "scheduling gates of pod pod-0" in result.stdout
-
-
-def test_extended_resources_are_named(run: Run, tmp_path: Path) -> None:
-    text = (
-        (DATA / "crowd.yaml")
-        .read_text()
-        .replace("metadata: {name: gpu}\nspec:\n", "metadata: {name: gpu}\nspec:\n  extendedResourceName: example.com/gpu\n")
-    )
-    text = text.replace(
-        "metadata: {name: node-a, labels: {zone: east}}", 'metadata: {name: node-a}\nstatus: {allocatable: {example.com/gpu: "4"}}'
-    )
-    text = text.replace("resources: {claims: [{name: gpu}]}", "resources: {claims: [{name: gpu}], limits: {example.com/gpu: 1}}")
-    file = tmp_path / "pods.yaml"
-    file.write_text(text)
-    result = run("allocate", file)
-    assert result.exit_code == 3
-    assert "asks for the extended resource example.com/gpu" in result.stdout
-    assert "node node-a has it from a device plugin too" in result.stdout
-
-
-def test_a_pod_with_extended_resources_only_is_undecided(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "pod.yaml"
-    file.write_text(
-        "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\nspec: {extendedResourceName: example.com/gpu}\n---\n"
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
-        "spec:\n  containers: [{name: c, image: busybox, resources: {limits: {example.com/gpu: 1}}}]\n"
-    )
-    for command in ("allocate", "explain"):
-        result = run(command, file)
-        assert result.exit_code == 3
-        assert f"{file}:10: pod p asks for the extended resource example.com/gpu" in result.stdout

@@ -26,6 +26,7 @@ SCHEMA: dict[str, tuple[type, ...]] = {
     "python_calls": (int,),
     "bytes_per_state": (float, int),
     "trace": (str, type(None)),
+    "reductions": (list,),
 }
 
 

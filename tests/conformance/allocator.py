@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allocator_case import compared
+from allocator_case import compared, solved
 from corpus import entries
 from report import Disagreement, Report, sorted_out
 
@@ -13,8 +13,9 @@ EXCEPTIONS: dict[str, tuple[str, str]] = {}
 
 
 def run(paths: list[Path]) -> Report:
-    """Compares devices, counters, capacities, configuration and node selector with each variant's answer of each known version."""
-    agreed = total = answers = 0
+    """Compares devices, counters, capacities, configuration and node selector with each variant's answer of each known version; and the
+    solver's verdict (fits, no-fit, fatal) and devices with the reference allocator's."""
+    agreed = total = answers = undecided = 0
     found: list[Disagreement] = []
     for path in paths:
         for case in entries(path):
@@ -28,5 +29,11 @@ def run(paths: list[Path]) -> Report:
                 where, expected, ours = wrong[0]
                 found.append(Disagreement(path.name, str(case.get("id")), f"{where}: {expected}", ours))
             else:
-                agreed += 1
-    return sorted_out(agreed, total, found, EXCEPTIONS, [f"{answers} answers of {total} cases compared"])
+                theirs, ours = solved(case)
+                undecided += ours.startswith("unknown")
+                if theirs == ours or ours.startswith("unknown"):
+                    agreed += 1
+                else:
+                    found.append(Disagreement(path.name, str(case.get("id")), f"reference allocator: {theirs}", f"solver: {ours}"))
+    notes = [f"{answers} answers of {total} cases compared"]
+    return sorted_out(agreed, total, found, EXCEPTIONS, [*notes, f"solver undecided on {undecided}"] if undecided else notes)

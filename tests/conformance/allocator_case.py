@@ -20,9 +20,12 @@ from dra_spec.allocation import (
     UnsupportedFeature,
 )
 from dra_spec.allocation.errors import AllocatorCrash
+from dra_spec.allocation.explain_upstream import Upstream
 from dra_spec.allocation.gates import SUPPORTED
 from dra_spec.allocation.inventory import Pool
 from dra_spec.allocation.variants import BY_VERSION, RELEASES, SNAPSHOT, rules_with
+from dra_spec.allocation.z3_problem import Call, Holding, Problem, WantedClaim
+from dra_spec.allocation.z3_verdict import verdict
 from dra_spec.resources import ClaimSpec, DeviceClass, Node, Quantity, ResourceClaim, ResourceSlice
 from dra_spec.resources.claims import AllocationResult
 
@@ -66,6 +69,35 @@ def compared(case: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         settings = Settings("1.37", features_of(case), "experimental", as_written=True)
         outcome, allocations = solve(given, settings)
         yield "facts", str(case["facts"]), str(_facts(case, outcome.partition(" ")[0], allocations))
+
+
+def solved(case: dict[str, Any]) -> tuple[str, str]:
+    """(the reference allocator's verdict and devices, the solver's), with the API server's defaults and the rules of 1.37."""
+    given = given_of(case["problem"])
+    features = features_of(case)
+    allocator = Allocator(given.inventory, Settings("1.37", features, "experimental"), lambda: "x")
+    claims = tuple(WantedClaim(f"claim {i}", spec) for i, spec in enumerate(given.claims))
+    problem = Problem(
+        given.inventory.classes,
+        given.inventory.slices,
+        {given.node.name: given.node},
+        (Call("pod", claims, (given.node.name,)),),
+        tuple(_holdings(given.state)),
+        features=features,
+    )
+    found = verdict(problem, given.node.name, Upstream(allocator, given.state))
+    picks = found.solution.picks if found.solution else ()
+    outcome, allocations = solve(given, allocator.settings)
+    kind = {"fit": "fits", "error": "fatal", "panic": "fatal", "error (this node)": "no-fit"}.get(outcome, outcome)
+    theirs = [(i, r.request, f"{r.driver}/{r.pool}/{r.device}") for i, a in enumerate(allocations) for r in a.devices.results]
+    return f"{kind} {theirs}", f"{found.kind} {[(p.claim, p.request, p.device) for p in picks]}"
+
+
+def _holdings(state: AllocatedState) -> Iterator[Holding]:
+    yield from (Holding(name) for name in state.devices)
+    yield from (Holding(name, "", True) for name in state.shared_devices)
+    for name, amounts in state.consumed.items():
+        yield Holding(name, "", True, tuple((k, q.value) for k, q in amounts.items()))
 
 
 def features_of(case: dict[str, Any]) -> frozenset[str]:

@@ -26,6 +26,15 @@ def files(paths: Iterable[Path]) -> Iterator[Path]:
             raise UnreadableFile(f"{path}: no such file or directory")
 
 
+def _lines(path: Path, text: str) -> Iterator[Any]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise UnreadableFile(f"{path}:{number}: {error}") from None
+
+
 def entries(path: Path) -> list[dict[str, Any]]:
     """The cases of a file. Raises UnreadableFile."""
     try:
@@ -34,7 +43,7 @@ def entries(path: Path) -> list[dict[str, Any]]:
         if text.lstrip().startswith("["):
             found = json.loads(text)
         else:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()] if "\n{" in text.strip() else [json.loads(text)]
+            found = list(_lines(path, text)) if "\n{" in text.strip() else [json.loads(text)]
     except (OSError, ValueError, EOFError) as error:
         raise UnreadableFile(f"{path}: {error}") from None
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):

@@ -43,6 +43,8 @@ def _zero(hint: Any) -> Any:
         return {}
     if hint is Quantity:
         return Quantity.of(0)
+    if hint is Any:
+        return None
     return build(hint, {}) if attrs.has(hint) else hint()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_models import Maker, agree
 
@@ -16,6 +17,6 @@ from dra_spec.explorer import Limits, explore
 def test_engines_agree(versions: bool, seed: int, beyond: bool, expand: bool, depth: int | None) -> None:
     model = Maker(seed, versions, beyond).model()
     limits = Limits(depth=depth if depth is not None else 8, expand_violating=expand)
-    plain = explore(model, limits, "plain")
-    assert plain.states < 20_000
+    plain = explore(model, attrs.evolve(limits, max_states=20_000), "plain")
+    assume(plain.stopped != "max-states")  # a few are too large for the plain engine
     agree(plain, explore(model, limits, "explicit"))

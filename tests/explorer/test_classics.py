@@ -73,7 +73,7 @@ def test_two_phase_commit(engine: str, count: int, states: int) -> None:
     assert result.verdict == "holds"
 
 
-@pytest.mark.parametrize("name", ["g", "c", "d", "e", "m", pytest.param("q", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["g", "c", "d", "i", "e", "m", *(pytest.param(name, marks=pytest.mark.full) for name in "lq")])
 def test_toy_counts(name: str) -> None:
     """The counts that SPIN, TLC and Stateright report for the same protocol."""
     config = toy.CONFIGS[name]

@@ -635,7 +635,7 @@ def test_a_trace_that_does_not_run_again_is_no_verdict(engine: str, monkeypatch:
         return original(semantics, explored, found)
 
     monkeypatch.setattr(report_module, "rerun", broken)
-    with pytest.raises(EngineError, match="ends in another state"):
+    with pytest.raises(EngineError, match="another state than the engine stored"):
         explore(Model("m", [n], [count], [below(n, 3)]), engine=engine)
 
 

@@ -9,6 +9,8 @@ from click.testing import CliRunner, Result
 
 from dra_spec.cli.main import main
 from dra_spec.explorer import EngineError, check, explore
+from dra_spec.explorer.auto import choose
+from dra_spec.scenario import targets
 from dra_spec.scenario.modelfile import Overrides
 from dra_spec.scenario.targets import scenarios
 
@@ -44,6 +46,41 @@ def test_check_says_what_auto_chose() -> None:
     done = call("check", "node-reboot", "--engine", "auto")
     assert done.exit_code == 0, done.output
     assert "node-reboot: engine explicit: " in done.stderr
+
+
+def test_a_model_says_which_engine_fits_and_when_it_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three nodes are parts that share little, which rooms show; a model of the nightly tier is checked only when it is named."""
+    (scenario,) = scenarios(["three-nodes"], Overrides())
+    assert (scenario.file.engine, scenario.file.tier) == ("auto", "nightly")
+    engine, why = choose(scenario.model)
+    assert engine == "symbolic"
+    assert why.startswith("3 parts meet only in api, budget, which is ")
+    (coupled,) = scenarios(["two-nodes"], Overrides())  # one scheduler knows both
+    assert choose(coupled.model)[0] == "explicit"
+    known = {name: path for name, path in targets.shipped("models").items() if name in ("three-nodes", "two-nodes")}
+    monkeypatch.setattr(targets, "shipped", lambda _: known)
+    assert [scenario.name for scenario in scenarios([], Overrides())] == ["two-nodes"]
+
+
+@pytest.mark.nightly
+def test_the_largest_model_is_decided() -> None:
+    """More states than could be stored; one node alone has some hundred, and what may happen once couples them."""
+    done = call("check", "three-nodes", "-o", "json")
+    assert done.exit_code == 0, done.output
+    (model,) = json.loads(done.stdout)["models"]
+    assert (model["engine"], model["verdict"], model["states"]) == ("symbolic", "holds", 435_562_820)
+
+
+def test_nodes_that_share_nothing_multiply() -> None:
+    """Plugins that may die, and nothing that is counted: 154 states of a node with its pod, 2 of one without (its plugin is up or not)."""
+    budgets = {"kubelet-crash": 0, "delete-pod": 0}
+    counts = []
+    for pods in (1, 2):
+        (scenario,) = scenarios(["three-nodes"], Overrides(bounds={"pods": pods}, budgets=budgets, repaired=True))
+        result = explore(scenario.model, engine="symbolic")
+        assert result.verdict == "holds"
+        counts.append(result.states)
+    assert counts == [154 * 2 * 2, 154**2 * 2]
 
 
 def test_a_failed_audit_is_exit_code_4(monkeypatch: pytest.MonkeyPatch) -> None:

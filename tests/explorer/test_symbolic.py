@@ -54,7 +54,7 @@ def test_classics(model: Model) -> None:
     same(explore(model, engine="plain"), explore(model, engine="symbolic"))
 
 
-@pytest.mark.parametrize("name", ["g", "c", "d", "m", pytest.param("q", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["g", "c", "d", "e", "m", *(pytest.param(name, marks=pytest.mark.full) for name in "ilq")])
 def test_toy_counts(name: str) -> None:
     """The counts that SPIN, TLC and Stateright report for the same protocol."""
     config = toy.CONFIGS[name]

@@ -354,12 +354,18 @@ GOALS: dict[str, tuple[World, World, list[str]]] = {
     ),
     "no-orphan-allocation": (world(), world(claims=[claim(reservedFor=["p2"])]), ["c.allocated is true", "pods = pod p1"]),
     "no-orphan-prepared": (world(), world(pods=[]), ["for e = prepared claim c1:", "pods is empty"]),
+    "prepared-leads-to-unprepared": (world(), world(pods=[]), ["for e = prepared claim c1:", "pods is empty"]),
+    "unused-leads-to-deallocated": (
+        world(claims=[claim(allocated=False, devices=[], results=[], reservedFor=[])]),
+        world(),
+        ["for c = claim c1:", "c.allocated is true"],
+    ),
     "pod-deletion-completes": (world(), world(pods=[pod(deleting=True)]), ["for p = pod p1:", "p.deleting is true"]),
     "no-dead-end": (world(), world(pods=[pod(running=False)]), ["p.running is false"]),
 }
 
 
-@pytest.mark.parametrize("name", shipped(Promise.ALWAYS_POSSIBLE, Promise.DEADLOCK_FREE))
+@pytest.mark.parametrize("name", shipped(Promise.ALWAYS_POSSIBLE, Promise.DEADLOCK_FREE, Promise.LEADS_TO))
 def test_a_goal(name: str) -> None:
     invariant = find(name)
     reached, missed, said = GOALS[name]

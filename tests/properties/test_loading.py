@@ -73,7 +73,7 @@ def test_a_good_one(tmp_path: Path) -> None:
         ("needs: []", "needs: scheduler", "sample.yaml:8: needs: expected a list of names, found 'scheduler'"),
         ("needs: []", "unless: c1", "sample.yaml:8: unless: unknown field"),
         ("needs: []", "actions: [a]", "sample.yaml:8: actions: belongs to kind step only, this is state"),
-        ("needs: []", "per: {p: pods}", "sample.yaml:8: per: belongs to kind always-possible only, this is state"),
+        ("needs: []", "per: {p: pods}", "sample.yaml:8: per: belongs to kind always-possible or leads-to only, this is state"),
         (
             "needs: []",
             "assumptions:\n  no-forced-delete: x",
@@ -123,6 +123,58 @@ def test_per_is_located_and_binds_its_variables(tmp_path: Path) -> None:
     assert "sample.yaml:7:3: unknown name m" in refused(tmp_path, text.replace("l.running", "m.running"))
 
 
+LEADS = """\
+name: sample
+statement: What is being deleted goes.
+source: KEP-4381
+kind: leads-to
+per: {c: claims}
+when: c.deleting
+goal: |
+  !c.allocated &&
+  c.reservedFor.size() == 0
+fair: [protocol, "scheduler.*"]
+"""
+
+
+def test_leads_to(tmp_path: Path) -> None:
+    invariant = load(tmp_path, LEADS)
+    assert (invariant.kind, invariant.quantifiers) == (Promise.LEADS_TO, 1)
+    assert invariant.when is not None
+    assert invariant.when.text.split() == ["claims.all(c,", "c.deleting", ")"]
+    assert invariant.is_fair_to("kubelet.crash", Kind.PROTOCOL)
+    assert invariant.is_fair_to("scheduler.crash", Kind.FAULT)
+    assert not invariant.is_fair_to("kubelet.crash", Kind.FAULT)
+    assert load(tmp_path, LEADS.replace('fair: [protocol, "scheduler.*"]\n', "")).is_fair_to("clock", Kind.TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("when: c.deleting\n", "", "sample.yaml:1: the field when is missing"),
+        ("goal: |", "cel: |", "sample.yaml:1: the field goal is missing"),
+        ("fair: [", "cel: true\nfair: [", "sample.yaml:10: cel: expected an expression, found True"),
+        ("fair: [", "cel: claims.all(c, true)\nfair: [", "sample.yaml:10: cel: belongs to the other kinds, expected when and goal"),
+        ("when: c.deleting", "when: 3", "sample.yaml:6: when: expected an expression, found 3"),
+        ("when: c.deleting", "when: c.name", "sample.yaml:6:7: an invariant is true or false, found string"),
+        ("  c.reservedFor", "  c.reserved", "sample.yaml:9:5: claim has no field reserved, expected allocated, "),
+        ("[protocol", "[protocoll", "sample.yaml:10: fair: unknown kind protocoll, expected fault, protocol, "),
+        ("when: c.deleting", "when: schedulers.all(s, s.running)", "sample.yaml:7: goal: the expression reads what the scheduler owns"),
+        ("kind: leads-to", "kind: state", "sample.yaml:1: the field cel is missing"),
+        ("goal: |", "without: [user]\ngoal: |", "sample.yaml:7: without: belongs to kind always-possible only, this is leads-to"),
+    ],
+)
+def test_what_is_wrong_with_leads_to(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in LEADS
+    assert said in refused(tmp_path, LEADS.replace(old, new))
+
+
+def test_when_belongs_to_leads_to(tmp_path: Path) -> None:
+    for field in ("when: a", "goal: a", "fair: [user]"):
+        found = refused(tmp_path, GOOD.replace("needs: []", field))
+        assert f"sample.yaml:8: {field.partition(':')[0]}: belongs to kind leads-to only, this is state" in found
+
+
 def test_adhoc() -> None:
     invariant = Invariant.adhoc("schedulers.all(s, s.running)")
     assert (invariant.kind, invariant.needs) == (Promise.STATE, {"scheduler"})
@@ -161,7 +213,7 @@ def test_finding_by_name_and_path() -> None:
 def test_all_shipped_invariants_load() -> None:
     found = load_all()
     assert list(found) == sorted(found)
-    assert {invariant.kind for invariant in found.values()} == set(Promise) - {Promise.LEADS_TO}
+    assert {invariant.kind for invariant in found.values()} == set(Promise)
     for invariant in found.values():
         assert invariant.source
         assert invariant.statement.endswith(".")

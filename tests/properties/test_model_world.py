@@ -13,6 +13,7 @@ from dra_spec.allocation.errors import DoesNotFit
 from dra_spec.explorer.model import (
     AlwaysPossible,
     DeadlockFree,
+    LeadsTo,
     Model,
     ModelError,
     Projection,
@@ -193,6 +194,7 @@ def test_the_kinds_of_properties() -> None:
         Promise.STEP: StepInvariant,
         Promise.ALWAYS_POSSIBLE: AlwaysPossible,
         Promise.DEADLOCK_FREE: DeadlockFree,
+        Promise.LEADS_TO: LeadsTo,
     }
     for invariant in load_all().values():
         properties = bind(invariant, cluster)
@@ -224,6 +226,20 @@ def test_a_promise_about_objects_that_cannot_exist_is_trivial() -> None:
         assert truth is Truth.TRIVIAL
 
 
+def test_a_goal_is_not_owed_for_an_object_that_is_absent() -> None:
+    """Nothing is prepared at the beginning: the goal is there trivially, and it is not owed either, though `when` says nothing of that."""
+    cluster = instance()
+    view = View(lambda slot, what: what.of(slot.initial))
+    promises = bind(find("prepared-leads-to-unprepared"), cluster)
+    assert {"n", "l", "e"} == set(promises[0].binding)
+    for promise in promises:
+        assert isinstance(promise, LeadsTo)
+        assert (promise.when(view), promise.goal(view)) == (Truth.FALSE, Truth.TRIVIAL)
+    (deallocated, *_) = bind(find("unused-leads-to-deallocated"), cluster)
+    assert isinstance(deallocated, LeadsTo)
+    assert (deallocated.when(view), deallocated.goal(view)) == (Truth.FALSE, Truth.TRUE)
+
+
 def test_writers_and_assumptions() -> None:
     small = instance(writers=frozenset({"scheduler", "apiserver"}), schedulers=("s1", "s2"))
     assert missing_writers(find("no-orphan-prepared"), small) == {"kubelet", "plugin"}
@@ -234,8 +250,6 @@ def test_writers_and_assumptions() -> None:
     assert unmet_assumptions(find("no-double-allocation"), small) == ("single-scheduler",)
     assert unmet_assumptions(find("no-double-allocation"), instance()) == ()
     assert unmet_assumptions(find("no-unprepare-while-shared"), instance()) == ("no-force-delete",)
-    with pytest.raises(InvariantError, match="leads-to is not supported yet"):
-        bind(attrs.evolve(find("no-double-allocation"), kind=Promise.LEADS_TO), instance())
 
 
 def test_an_expression_without_a_value_is_an_error_that_names_invariant_and_place() -> None:

@@ -27,6 +27,7 @@ from dra_spec.reference.shapes import (
     device_id,
     exclusive,
     generated_claim,
+    is_for,
     pod_object,
     results,
     rv_of,
@@ -212,6 +213,72 @@ def test_delete_waits_for_the_finalizer_and_the_last_one_removes(api: ApiServer)
     api.update(CLAIM, without_finalizer(api.get(CLAIM, "c1")))
     assert api.find(CLAIM, "c1") is None
     assert [event.type for event in watch.pending] == ["MODIFIED", "DELETED"]
+
+
+def test_the_removal_is_told_with_the_last_finalizer(api: ApiServer) -> None:
+    claim = api.get(CLAIM, "c1")
+    claim["metadata"]["finalizers"] = [FINALIZER]
+    api.update(CLAIM, claim)
+    api.delete(CLAIM, "c1")
+    watch = api.watch(CLAIM, "w")
+    before = api.get(CLAIM, "c1")
+    answer = api.update(CLAIM, without_finalizer(before))
+    event = watch.take()
+    assert (event.type, event.object["metadata"]["finalizers"], rv_of(event.object)) == ("DELETED", [FINALIZER], rv_of(before) + 1)
+    assert (rv_of(answer), answer["metadata"].get("finalizers") or []) == (rv_of(before), [])
+
+
+def test_an_invalid_claim_is_invalid_even_if_its_name_is_taken(api: ApiServer) -> None:
+    with pytest.raises(Invalid):
+        api.create(CLAIM, claim_object("c1", ["r", "r"]))
+    with pytest.raises(AlreadyExists):
+        api.create(CLAIM, claim_object("c1", ["r"]))
+
+
+@pytest.mark.parametrize(("request_name", "fits"), [("r/s", True), ("r", True), ("r/t", False), ("r/s/s", False), ("s", False)])
+def test_results_name_requests_or_their_alternatives(api: ApiServer, request_name: str, fits: bool) -> None:
+    claim = claim_object("c3", ["r"])
+    claim["spec"]["devices"]["requests"] = [{"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "x"}]}]
+    made = api.create(CLAIM, claim)
+    made["status"]["allocation"] = allocation_object(Allocated((Result(request_name, "drv/n1/d1"),)))
+    if fits:
+        api.update_status(CLAIM, made)
+    else:
+        with pytest.raises(Invalid, match="is not one of the claim's"):
+            api.update_status(CLAIM, made)
+
+
+def test_a_claim_may_have_no_requests(api: ApiServer) -> None:
+    claim = claim_object("c3", [])
+    claim["spec"] = {"devices": {}}
+    made = api.create(CLAIM, claim)
+    made["status"]["allocation"] = allocation_object(Allocated(()))
+    assert allocation(api.update_status(CLAIM, made)) == {"devices": {"results": []}}
+
+
+def test_a_later_delete_only_shortens_the_time_of_a_pod(api: ApiServer) -> None:
+    pod = pod_object("slow", [], "n1")
+    pod["metadata"]["finalizers"] = ["example.com/slow"]
+    api.create(POD, pod)
+    seen = []
+    for grace in (None, 40, None, 0, 5):
+        found = api.delete(POD, "slow", grace=grace)
+        assert found is not None
+        seen.append((found["metadata"]["deletionGracePeriodSeconds"], rv_of(found) - rv_of(api.get(POD, "slow"))))
+    assert seen == [(30, 0), (30, 0), (30, 0), (0, 0), (0, 0)]
+
+
+def test_a_claim_is_for_the_pod_whose_uid_controls_it() -> None:
+    pod = {"metadata": {"name": "p", "namespace": "a", "uid": "1"}}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "other", "uid": "1", "controller": True}
+
+    def claim(space: str, **change: Any) -> Object:
+        return {"metadata": {"name": "c", "namespace": space, "ownerReferences": [owner | change]}}
+
+    assert is_for(claim("a"), pod)  # the name is not looked at
+    assert not is_for(claim("b"), pod)
+    assert not is_for(claim("a", uid="2"), pod)
+    assert not is_for(claim("a", controller=False), pod)
 
 
 def test_delete_preconditions(api: ApiServer) -> None:

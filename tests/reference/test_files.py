@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dra_spec.reference import cdi, disk
+from dra_spec.reference.claiminfo import ClaimInfoCache
 from dra_spec.reference.errors import CorruptFile, UnresolvedDevice
 
 ENTRY = {"ClaimUID": "u1", "ClaimName": "c1", "Namespace": "default", "PodUIDs": {"p1": {}}, "DriverState": {"gpu.example.com": {}}}
@@ -19,6 +20,13 @@ def test_kubelet_checkpoint_comes_back(tmp_path: Path) -> None:
     disk.save_kubelet(tmp_path, [ENTRY])
     assert disk.load_kubelet(tmp_path) == [ENTRY]
     assert [path.name for path in tmp_path.iterdir()] == [disk.KUBELET_FILE]  # no temporary file is left behind
+
+
+def test_a_driver_without_devices_is_null_in_the_kubelets_file(tmp_path: Path) -> None:
+    disk.save_kubelet(tmp_path, [ENTRY | {"DriverState": {"gpu.example.com": {"Devices": None}}}])
+    info = ClaimInfoCache(tmp_path).get("c1")
+    assert info is not None
+    assert (info.drivers, info.pods) == ({"gpu.example.com": {}}, {"p1"})
 
 
 def test_missing_kubelet_checkpoint_is_created_empty(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_wrong_claims(messages: Messages, claim: str, old: str, new: str, messag
     [
         ("        count: two\n", "m.yaml:11: spec.devices.requests[0].exactly.count: found the string 'two', expected an integer"),
         ("        count: 1.5\n", "m.yaml:11: spec.devices.requests[0].exactly.count: found the number 1.5, expected an integer"),
-        ("        count: -1\n", "m.yaml:10: spec.devices.requests[0].exactly: found count -1, expected at least 1"),
+        ("        count: -1\n", "m.yaml:11: spec.devices.requests[0].exactly.count: found count -1, expected at least 1"),
         (
             "        count: 99999999999999999999\n",
             "m.yaml:11: spec.devices.requests[0].exactly.count: found 99999999999999999999, expected a 64-bit integer",
@@ -137,7 +137,7 @@ def test_wrong_claims(messages: Messages, claim: str, old: str, new: str, messag
         ),
         (
             "        allocationMode: All\n        count: 2\n",
-            "m.yaml:10: spec.devices.requests[0].exactly: found count 2 with allocationMode All, expected no count",
+            "m.yaml:12: spec.devices.requests[0].exactly.count: found count 2 with allocationMode All, expected no count",
         ),
         (
             "        adminAccess: 'true'\n",
@@ -187,7 +187,7 @@ def test_wrong_claims(messages: Messages, claim: str, old: str, new: str, messag
         ),
         (
             "    constraints:\n    - requests: [gpus]\n      matchAttribute: a.com/root\n",
-            "m.yaml:7: spec.devices: a constraint (line 12) names request 'gpus', expected one of gpu",
+            "m.yaml:12: spec.devices.constraints[0].requests[0]: a constraint names request 'gpus', expected one of gpu",
         ),
         (
             "    config:\n    - opaque:\n        driver: gpu.example.com\n        parameters: 3\n",
@@ -235,12 +235,12 @@ def test_wrong_additions_to_a_claim(messages: Messages, claim: str, more: str, m
         (
             "  - name: gpu-0\n",
             "  - name: gpu-0\n    bindingConditions: [ready]\n",
-            "m.yaml:13: spec.devices[0]: bindingConditions and bindingFailureConditions must be set together",
+            "m.yaml:13: spec.devices[0].bindingFailureConditions: bindingConditions and bindingFailureConditions must be set together",
         ),
         (
             "  - name: gpu-0\n",
             "  - name: gpu-0\n    allNodes: true\n",
-            "m.yaml:6: spec: device 'gpu-0' selects nodes itself, which needs perDeviceNodeSelection: true",
+            "m.yaml:13: spec.devices[0]: device 'gpu-0' selects nodes itself, which needs perDeviceNodeSelection: true",
         ),
         (
             "  - name: gpu-0\n",
@@ -250,7 +250,22 @@ def test_wrong_additions_to_a_claim(messages: Messages, claim: str, more: str, m
         (
             "value: 8Gi",
             "value: 8Gi\n        requestPolicy: {default: 1Gi}",
-            "m.yaml:13: spec.devices[0]: requestPolicy is only for devices with allowMultipleAllocations",
+            "m.yaml:20: spec.devices[0].capacity[memory].requestPolicy: requestPolicy is only for devices with allowMultipleAllocations",
+        ),
+        (
+            "value: 8Gi",
+            "value: 8Gi\n        requestPolicy: {default: 1Gi, validValues: [1Gi], validRange: {min: 1Gi}}",
+            "m.yaml:20: spec.devices[0].capacity[memory].requestPolicy: found both of validValues and validRange, expected at most one",
+        ),
+        (
+            "value: 8Gi",
+            "value: 8Gi\n        requestPolicy: {validValues: [1Gi]}",
+            "m.yaml:20: spec.devices[0].capacity[memory].requestPolicy.default: a policy with validValues or validRange needs a default",
+        ),
+        (
+            "  - name: gpu-0\n",
+            "  - name: gpu-0\n    bindingConditions: [ready, up]\n    bindingFailureConditions: [lost, ready]\n",
+            "m.yaml:15: spec.devices[0].bindingFailureConditions[1]: bindingConditions and bindingFailureConditions must be disjoint",
         ),
         ("  name: s\n", "  name: s\n  namespace: x\n", "m.yaml:5: metadata.namespace: a ResourceSlice has no namespace"),
         (

@@ -68,6 +68,12 @@ def test_inline_objects_keep_their_lines() -> None:
         ("api-refused: 1", "api-refused: -2", "m.yaml:12: faults.api-refused: expected a number of at least -1, found -2"),
         ("lag: 3", "lag: 0", "m.yaml:14: bounds.lag: expected a number of at least 1, found 0"),
         ("expected: violated\nlimits", "expected: broken\nlimits", "m.yaml:18: expected: unknown verdict 'broken'"),
+        ("expected: violated\nlimits", "expected: violated\ntier: daily\nlimits", "m.yaml:19: tier: unknown tier 'daily'"),
+        (
+            "expected: violated\nlimits",
+            "engine: symbolics\nlimits",
+            "m.yaml:18: engine: unknown engine 'symbolics'; did you mean 'symbolic'?",
+        ),
         ("time-limit: 1.5", "time-limit: 0", "m.yaml:19: limits.time-limit: expected a number above 0, found 0"),
     ],
 )

@@ -1,0 +1,99 @@
+"""The table of states: successors move in from a buffer; tables and rows are made anew when they grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dra_spec.explorer import arrays as codes
+from dra_spec.explorer.kernel_cache import compiled
+from dra_spec.explorer.kernels_base import LOW, ONE, R32, SEED, ZERO, mix, unpack
+
+
+@compiled
+def flush(store: Any, work: Any, ctl: Any) -> Any:
+    """Moves the successors from the buffer to the table. GROW: no room (nothing was moved). LIMIT: that on states was met."""
+    n, count, words = ctl[codes.STATES], ctl[codes.BUFFERED], store.rows.shape[1]
+    rows, table, flags, parent, via = store.rows, store.table, store.flags, store.parent, store.via
+    buffer, hashes, sources, vias, action_class = work.rows, work.hashes, work.source, work.via, work.action_class
+    edges, edge_class = store.edges, store.edge_class
+    size = table.shape[0]
+    if n + count > rows.shape[0] or (n + count) * 4 > size * 3 or (edges.shape[0] > 0 and ctl[codes.EDGES] + count > edges.shape[0]):
+        return codes.GROW
+    mask = np.uint64(size - 1)
+    touched = ZERO
+    for k in range(count):  # independent loads overlap: the last pass finds table and rows in the cache
+        touched |= table[hashes[k] & mask]
+    for k in range(count):
+        entry = table[hashes[k] & mask]
+        if entry != ZERO and entry >> R32 == hashes[k] >> R32:
+            touched |= rows[(entry & LOW) - ONE, 0]
+    ctl[codes.TOUCHED] = np.int64(touched & LOW)  # so that the loads are not optimised away
+    e = ctl[codes.EDGES]
+    for k in range(count):
+        h = hashes[k]
+        tag = h >> R32
+        at = h & mask
+        number = np.int64(-1)
+        while True:
+            entry = table[at]
+            if entry == ZERO:
+                break
+            if entry >> R32 == tag:
+                candidate = (entry & LOW) - ONE
+                same = True
+                for w in range(words):
+                    if rows[candidate, w] != buffer[k, w]:
+                        same = False
+                        break
+                if same:
+                    number = np.int64(candidate)
+                    break
+            at = (at + ONE) & mask
+        if number < 0:
+            if n >= ctl[codes.MAX_STATES]:
+                ctl[codes.STATES], ctl[codes.EDGES] = n, e
+                return codes.LIMIT
+            number = n
+            for w in range(words):
+                rows[n, w] = buffer[k, w]
+            parent[n] = sources[k]
+            via[n] = vias[k]
+            flags[n] = 0
+            n += 1
+            table[at] = (tag << R32) | np.uint64(n)
+        if edges.shape[0] > 0 and sources[k] != codes.NO_PARENT and action_class[vias[k] >> codes.OUTCOME_BITS] >= 0:
+            edges[e, 0] = sources[k]
+            edges[e, 1] = number
+            edge_class[e] = action_class[vias[k] >> codes.OUTCOME_BITS]
+            e += 1
+    ctl[codes.STATES], ctl[codes.EDGES] = n, e
+    ctl[codes.BUFFERED] = 0
+    return codes.DONE
+
+
+@compiled
+def rebuild(store: Any, count: Any) -> Any:
+    """Fills an empty table with the first `count` rows."""
+    rows, table = store.rows, store.table
+    mask = np.uint64(table.shape[0] - 1)
+    for n in range(count):
+        h = SEED
+        for w in range(rows.shape[1]):
+            h = mix(h, rows[n, w])
+        at = h & mask
+        while table[at] != ZERO:
+            at = (at + ONE) & mask
+        table[at] = ((h >> R32) << R32) | np.uint64(n + 1)
+
+
+@compiled
+def repack(old: Any, new: Any, old_rows: Any, new_rows: Any, count: Any, values: Any) -> Any:
+    """The first `count` rows in another layout."""
+    for n in range(count):
+        unpack(old.word, old.shift, old.mask, old_rows, n, values)
+        for w in range(new_rows.shape[1]):
+            new_rows[n, w] = ZERO
+        for i in range(new.word.shape[0]):
+            new_rows[n, new.word[i]] |= np.uint64(values[i]) << new.shift[i]

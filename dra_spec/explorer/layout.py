@@ -1,0 +1,137 @@
+"""Which bits of a packed row hold which slot, and which slots sit side by side in a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dra_spec.explorer import arrays as k
+
+_WORD = 64  # bits
+CHUNK_BITS = 12  # of slots that are to sit side by side
+_MOST_BITS = 14  # of a chunk, with the bits that are left over; what is remembered per chunk is a table of that many bits
+
+
+@attrs.frozen
+class Chunk:
+    """A field of a row that holds some slots."""
+
+    word: int
+    shift: int
+    bits: int
+
+
+class Layout:
+    """No slot lies across two words; bits left over in a word go to the fullest domains.
+
+    `groups`: all slots, those together that should sit side by side; without it the slots in their order.
+    """
+
+    def __init__(self, sizes: NDArray[np.int64], groups: Sequence[Sequence[int]] | None = None) -> None:
+        bits = [int(size - 1).bit_length() if size > 0 else 0 for size in sizes]
+        groups = _in_order(bits) if groups is None else groups
+        words = _place(groups, bits)
+        single = _place([[slot] for group in groups for slot in group], bits)
+        if len(single) < len(words):
+            words = single
+        self.words = len(words)
+        word, shift, chunk_of = (np.zeros(len(bits), np.int64) for _ in range(3))
+        group_of = {slot: g for g, group in enumerate(groups) for slot in group}
+        self.chunks: list[Chunk] = []
+        for w, slots in enumerate(words):
+            _spread(slots, bits, sizes)
+            position = begin = 0
+            for at, slot in enumerate(slots):
+                new = at == 0 or group_of[slot] != group_of[slots[at - 1]] or position + bits[slot] - begin > _MOST_BITS
+                if new:
+                    begin = position
+                    self.chunks.append(Chunk(w, begin % _WORD, 0))
+                word[slot], shift[slot], chunk_of[slot] = w, position, len(self.chunks) - 1
+                position += bits[slot]
+                self.chunks[-1] = attrs.evolve(self.chunks[-1], bits=position - begin)
+                if bits[slot] > _MOST_BITS:
+                    self.chunks.pop()
+                    chunk_of[slot] = -1
+        self.limits = np.array([1 << b for b in bits], np.int64)  # how large each domain may become
+        masks = np.array([(1 << b) - 1 for b in bits], np.uint64)
+        self.arrays = k.Layout(word, (shift % _WORD).astype(np.uint64), masks, chunk_of)
+
+    def fits(self, sizes: NDArray[np.int64]) -> bool:
+        """Whether domains of these sizes fit into the fields."""
+        return bool(np.all(sizes <= self.limits))
+
+
+def _in_order(bits: Sequence[int]) -> list[list[int]]:
+    groups: list[list[int]] = [[]]
+    used = 0
+    for slot, width in enumerate(bits):
+        if used + width > CHUNK_BITS and groups[-1]:
+            groups.append([])
+            used = 0
+        groups[-1].append(slot)
+        used += width
+    return groups
+
+
+def _place(groups: Sequence[Sequence[int]], bits: Sequence[int]) -> list[list[int]]:
+    """The slots of each word; each group in the first word that has room for it."""
+    words: list[list[int]] = [[]]
+    free = [_WORD]
+    for group in _pieces(groups, bits):
+        width = _width(group, bits)
+        at = next((w for w, left in enumerate(free) if left >= width), None)
+        if at is None:
+            at = len(free)
+            free.append(_WORD)
+            words.append([])
+        free[at] -= width
+        words[at].extend(group)
+    return words
+
+
+def _width(group: Sequence[int], bits: Sequence[int]) -> int:
+    return sum(bits[slot] for slot in group)
+
+
+def _pieces(groups: Sequence[Sequence[int]], bits: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The groups; those wider than a word slot by slot."""
+    for group in groups:
+        if _width(group, bits) <= _WORD:
+            yield group
+        else:
+            yield from ([slot] for slot in group)
+
+
+def _spread(slots: Sequence[int], bits: list[int], sizes: NDArray[np.int64]) -> None:
+    """Gives the bits that are left over in a word to the fullest domains."""
+    left = _WORD - _width(slots, bits)
+    by_fullness = sorted((s for s in slots if sizes[s] > 1), key=lambda s: -float(sizes[s]) / (1 << bits[s]))
+    for slot in by_fullness[:left]:
+        bits[slot] += 1
+
+
+def cluster(pull: NDArray[np.float64], bits: Sequence[int]) -> list[list[int]]:
+    """Groups of slots of up to CHUNK_BITS bits, greedily: those that pull each other most come together.
+
+    `pull` is symmetric; slots that nothing pulls come last, in their order.
+    """
+    free = [slot for slot in range(len(bits)) if bits[slot] and pull[slot].any()]
+    rest = [slot for slot in range(len(bits)) if slot not in set(free)]
+    groups: list[list[int]] = []
+    while free:
+        group = [max(free, key=lambda slot: float(pull[slot, free].sum()))]
+        while True:
+            used = _width(group, bits)
+            fitting = [slot for slot in free if slot not in group and used + bits[slot] <= CHUNK_BITS]
+            drawn = {slot: float(pull[slot, group].sum()) for slot in fitting}
+            best = max(fitting, key=lambda slot: drawn[slot], default=None)
+            if best is None or not drawn[best]:
+                break
+            group.append(best)
+        free = [slot for slot in free if slot not in group]
+        groups.append(group)
+    tail = _in_order([bits[slot] for slot in rest]) if rest else []
+    return groups + [[rest[i] for i in group] for group in tail]

@@ -1,0 +1,189 @@
+"""Calls compiled kernels. Where their machine code is on disk it is loaded without Numba, which takes a second to start.
+
+A kernel takes arrays, numbers and named tuples of arrays, and gives a number or nothing. For each combination of types it gets an entry
+with one argument, the address of a list of numbers: for an array where it begins and its shape, for a number itself. Numba compiles the
+entry; its object code is kept, and llvmlite alone loads it the next time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import json
+import os
+import sys
+import tempfile
+from array import array
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dra_spec.explorer.kernel_place import place
+
+_PACKAGE = "dra_spec.explorer"
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_ALL = (1 << 64) - 1
+_FORM = 1  # of the files and of how entries are called
+_ALLOWED = ("llvm.", "memset", "memcpy", "memmove")  # what machine code may ask for from outside
+
+
+class Kernel:
+    """One function of a module of kernels, by name: the module, and Numba with it, is imported only where it must be compiled."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+        self._entries: dict[str, Callable[[int], int] | None] = {}
+
+    def __call__(self, *args: Any) -> int:
+        """Runs it; 0 where the function gives nothing."""
+        words: list[str] = []
+        numbers = array("q")
+        for arg in args:
+            _flatten(arg, words, numbers)
+        signature = " ".join(words)
+        if signature not in self._entries:
+            self._entries[signature] = self._entry(signature, args)
+        entry = self._entries[signature]
+        if entry is None:
+            return int(self._compiled(*args) or 0)
+        return entry(numbers.buffer_info()[0])
+
+    @property
+    def _compiled(self) -> Any:
+        return getattr(importlib.import_module(f"{_PACKAGE}.{self.module}"), self.name)
+
+    def _entry(self, signature: str, args: tuple[Any, ...]) -> Callable[[int], int] | None:
+        """The entry for these types; None: the function has to be called as Numba calls it."""
+        folder = place()
+        if folder is None or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            return None
+        told = f"{_machine()}\n{self.module}.{self.name}\n{signature}"
+        file = folder / f"{self.name}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.entry"
+        try:
+            return _load(file, told)
+        except (OSError, ValueError):
+            pass
+        from dra_spec.explorer.native_build import build
+
+        found = build(self._compiled, args)
+        if found is None or any(not outside.startswith(_ALLOWED) for outside in found.outside):
+            return None
+        head = json.dumps({"told": told, "symbol": found.symbol, "gives": found.gives})
+        try:
+            _write(file, head.encode() + b"\n" + found.code)
+            return _load(file, told)
+        except (OSError, ValueError):
+            return None
+
+
+class Kernels:
+    """A module of kernels that is imported, and Numba with it, when something of it is used: for those that few searches need."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(f"{_PACKAGE}.{self._module}"), name)
+
+
+def _plain_address(values: NDArray[Any]) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+def _quick_address(values: NDArray[Any]) -> int:
+    """Reads it where NumPy's objects keep it, which is ten times as fast, and there are dozens of arrays to a call."""
+    return ctypes.c_void_p.from_address(id(values) + object.__basicsize__).value or 0
+
+
+def _is_quick() -> bool:
+    sample = np.arange(7.0).reshape(7, 1)
+    return sys.implementation.name == "cpython" and _quick_address(sample) == _plain_address(sample)
+
+
+_address = _quick_address if _is_quick() else _plain_address
+
+
+def _flatten(arg: Any, words: list[str], numbers: array[int]) -> None:
+    if isinstance(arg, np.ndarray):
+        if not arg.flags.c_contiguous:
+            raise ValueError("kernels take contiguous arrays")
+        words.append(f"{arg.dtype.char}{arg.ndim}")
+        numbers.append(_address(arg))
+        numbers.extend(arg.shape)
+    elif isinstance(arg, tuple):
+        words.append(_name(type(arg)))
+        for item in arg:
+            _flatten(item, words, numbers)
+        words.append(")")
+    else:
+        unsigned = isinstance(arg, np.unsignedinteger)
+        words.append("Q" if unsigned else "q")
+        numbers.append(ctypes.c_int64(int(arg)).value)
+
+
+@cache
+def _name(kind: type) -> str:
+    """A tuple's name and fields: what the machine code knows of it."""
+    return f"{kind.__name__}:{','.join(getattr(kind, '_fields', ()))}("
+
+
+@cache
+def _machine() -> str:
+    """What else the machine code depends on."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features().flatten()
+    return (
+        f"entry {_FORM} numba {version('numba')} numpy {np.__version__} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+    )
+
+
+def _write(file: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
+        part.write(data)
+    os.replace(part.name, file)
+
+
+def _load(file: Path, told: str) -> Callable[[int], int]:
+    """Raises OSError where there is no such file, ValueError where it is not what was asked for."""
+    head, _, code = file.read_bytes().partition(b"\n")
+    facts = json.loads(head)
+    if facts["told"] != told:
+        raise ValueError("made for other types")
+    address = _linked(code, facts["symbol"])
+    call = _ENTRY(address)
+    unsigned = facts["gives"].endswith("u8")
+
+    def run(numbers: int) -> int:
+        given, failed = ctypes.c_int64(), ctypes.c_void_p()
+        if call(ctypes.addressof(given), ctypes.addressof(failed), numbers):
+            raise RuntimeError("a kernel failed")
+        return given.value & _ALL if unsigned else given.value
+
+    return run
+
+
+_engines: list[Any] = []  # the machine code lives as long as they do
+
+
+def _linked(code: bytes, symbol: str) -> int:
+    import llvmlite.binding as llvm
+
+    if not _engines:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    address = engine.get_function_address(symbol)
+    if not address:
+        raise ValueError(f"no function {symbol}")
+    return int(address)
