@@ -15,7 +15,6 @@ from dra_spec.protocol.assembly import assemble
 from dra_spec.protocol.instance import Instance
 from dra_spec.scenario import objects
 from dra_spec.scenario.allocator import allocators
-from dra_spec.scenario.choices import EveryAllocation
 from dra_spec.scenario.cluster import Cluster, cluster
 from dra_spec.scenario.modelfile import ModelFile, Overrides
 from dra_spec.scenario.modelfile import Promise as Wanted
@@ -44,6 +43,8 @@ def make(file: ModelFile, overrides: Overrides, found: Cluster, name: str) -> Sc
     engine, allocate, unsupported, misfits = allocators(found)
     any_allocation = None
     if file.allocation == "any":
+        from dra_spec.scenario.choices import EveryAllocation  # the solver takes its time to load
+
         any_allocation = EveryAllocation(found, engine, allocate, unsupported, file.bound("allocations") or 1)
     instance = Instance(
         pods=found.pods,
