@@ -33,6 +33,11 @@ from dra_spec.traces.counterexample import Counterexample, counterexamples, weig
 )
 @reduce_options
 @click.option(
+    "--fingerprints",
+    is_flag=True,
+    help="Where states have more than 256 bits keep fingerprints of 128 bits; the verdict gives the probability that one was overlooked.",
+)
+@click.option(
     "--audit", is_flag=True, help="Afterwards run the model's functions again in other surroundings: they may see only what they read."
 )
 @click.option("--trace-dir", type=click.Path(file_okay=False, path_type=Path), help="Write each counterexample to a file in this folder.")
@@ -45,6 +50,7 @@ def command(
     engine: str | None,
     reduce: Reductions,
     por: bool,
+    fingerprints: bool,
     audit: bool,
     trace_dir: Path | None,
     output: str,
@@ -67,7 +73,7 @@ def command(
     finished: list[Finished] = []
     codes: list[int] = []
     for scenario in todo:
-        item = _check(scenario, engine, audit, trace_dir, chosen)
+        item = _check(scenario, engine, audit, trace_dir, chosen, fingerprints)
         finished.append(item)
         codes.append(_code(item))
         if printer is not None:
@@ -84,9 +90,9 @@ def command(
     ctx.exit(code)
 
 
-def _check(scenario: Scenario, engine: str | None, audit: bool, trace_dir: Path | None, chosen: Reductions) -> Finished:
+def _check(scenario: Scenario, engine: str | None, audit: bool, trace_dir: Path | None, chosen: Reductions, fingerprints: bool) -> Finished:
     with progress_line(scenario.name) as show:
-        report = run(scenario, engine or scenario.file.engine, show, audit, chosen)
+        report = run(scenario, engine or scenario.file.engine, show, audit, chosen, fingerprints)
     if report.result.choice:
         click.echo(f"{scenario.name}: engine {report.result.engine}: {report.result.choice}", err=True)
     if report.result.audit:

@@ -11,6 +11,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from dra_spec.explorer.fingerprints import WHOLE_GRAPH
+from dra_spec.explorer.result import Result
 from dra_spec.scenario.run import NOT_KEPT
 from dra_spec.scenario.scenario import Report
 from dra_spec.traces.choices import about_upstream, departures
@@ -36,21 +38,33 @@ def as_json(finished: Sequence[Finished]) -> dict[str, Any]:
 
 def _model(item: Finished) -> dict[str, Any]:
     report, result = item.report, item.report.result
-    return {
-        "name": report.scenario.name,
-        "verdict": report.verdict,
-        "expected": report.scenario.expected,
-        "invariants": [{"name": name, "verdict": verdict} for name, verdict in report.invariants()],
-        "states": result.states,
-        "transitions": result.transitions,
-        "depth": result.depth,
-        "seconds": round(result.seconds, 3),
-        "engine": result.engine,
-        "python_calls": result.python_calls,
-        "bytes_per_state": round(result.bytes_per_state, 1),
-        "trace": str(item.files[0]) if item.files else None,
-        "reductions": [attrs.asdict(report) for report in result.reductions],
-    } | (_any_allocation(item) if report.scenario.any_allocation else {})
+    return (
+        {
+            "name": report.scenario.name,
+            "verdict": report.verdict,
+            "expected": report.scenario.expected,
+            "invariants": [{"name": name, "verdict": verdict} for name, verdict in report.invariants()],
+            "states": result.states,
+            "transitions": result.transitions,
+            "depth": result.depth,
+            "seconds": round(result.seconds, 3),
+            "engine": result.engine,
+            "python_calls": result.python_calls,
+            "bytes_per_state": round(result.bytes_per_state, 1),
+            "trace": str(item.files[0]) if item.files else None,
+            "reductions": [attrs.asdict(report) for report in result.reductions],
+        }
+        | _fingerprints(result)
+        | (_any_allocation(item) if report.scenario.any_allocation else {})
+    )
+
+
+def _fingerprints(result: Result) -> dict[str, Any]:
+    """What became of fingerprints, if they were asked for. `bits`: 0 where full rows were kept."""
+    if result.fingerprints is None:
+        return {}
+    told = result.fingerprints
+    return {"fingerprints": {"bits": told.bits, "omission_probability": told.omission, "text": str(told)}}
 
 
 def _any_allocation(item: Finished) -> dict[str, Any]:
@@ -128,7 +142,12 @@ class TextReport:
             remarks.append(f"stopped: {result.stopped}")
         if result.reductions:
             remarks.append(f"engine {result.engine}, reductions: {'; '.join(map(str, result.reductions))}")
-        open_ = [found.promise for found in result.properties if found.verdict == "undecided"]
+        if result.fingerprints:
+            held = "holds " if report.verdict == "holds" else ""
+            remarks.append(f"engine {result.engine}: {held}({result.fingerprints})")
+            graph = [found.promise for found in result.properties if found.reason == WHOLE_GRAPH]
+            remarks += [f"undecided: {', '.join(graph)}: {WHOLE_GRAPH}"] if graph else []
+        open_ = [found.promise for found in result.properties if found.verdict == "undecided" and found.reason != WHOLE_GRAPH]
         if open_ and not scenario.not_encoded:
             remarks.append(f"undecided: {', '.join(open_)}")
         remarks += about_allocation(item)

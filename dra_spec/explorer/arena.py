@@ -34,22 +34,24 @@ class Growing:
     """An array whose first dimension grows; what is new is zero.
 
     As long as it stays below the machine's memory it does not move, so that growing costs nothing and no two copies exist at a time.
-    Where address space cannot be reserved, it is copied as it grows.
+    Where address space cannot be reserved, it is copied as it grows. `times`: so many times the machine's memory is reserved, for an
+    array of which only a part is in use at a time (`forget`).
     """
 
-    def __init__(self, length: int, rest: tuple[int, ...], kind: Any) -> None:
+    def __init__(self, length: int, rest: tuple[int, ...], kind: Any, times: int = 1) -> None:
         self._row = prod(rest) * np.dtype(kind).itemsize
         self._rest, self._kind = rest, np.dtype(kind)
-        self._place: mmap.mmap | None = self._reserve() if length else None
+        self._forgotten = 0  # bytes
+        self._place: mmap.mmap | None = self._reserve(times) if length else None
         self.data: NDArray[Any] = self._view(length) if self._fits(length) else np.zeros((length, *rest), kind)
 
-    def _reserve(self) -> mmap.mmap | None:
+    def _reserve(self, times: int) -> mmap.mmap | None:
         flags = _without_commitment()
         if flags is None or not _physical():
             return None
         try:
-            place = mmap.mmap(-1, _physical(), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
-        except (OSError, ValueError):
+            place = mmap.mmap(-1, times * _physical(), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
+        except (OSError, OverflowError, ValueError):
             return None
         return place
 
@@ -76,3 +78,10 @@ class Growing:
         longer = np.zeros((length, *self._rest), self._kind)
         longer[: len(self.data)] = self.data
         self.data, self._place = longer, None
+
+    def forget(self, length: int) -> None:
+        """Gives back the memory of the first `length` entries: nobody may read them again. Where that cannot be done, they stay."""
+        end = length * self._row // mmap.PAGESIZE * mmap.PAGESIZE
+        if self._place is not None and end > self._forgotten and hasattr(mmap, "MADV_DONTNEED"):
+            self._place.madvise(mmap.MADV_DONTNEED, self._forgotten, end - self._forgotten)
+            self._forgotten = end

@@ -81,6 +81,9 @@ class Store(NamedTuple):
     """The states. table: tag (32 bits), number + 1 (32 bits); 0 is empty."""
 
     rows: Any
+    kept: Any  # what the table compares: the rows, or their fingerprints (then old rows are gone)
+    keys: Any  # of fingerprints; none: not in use
+    key_first: Any  # per slot, in keys
     parent: Any
     via: Any
     flags: Any
@@ -96,6 +99,7 @@ class Work(NamedTuple):
     written: Any  # slots written by an outcome
     stamps: Any  # per slot, per object
     rows: Any  # successors that are not yet in the table
+    kept: Any  # the rows or their fingerprints, like Store.kept
     source: Any
     via: Any
     hashes: Any

@@ -10,6 +10,7 @@ from dra_spec.explorer import dead, narrowed, por, symmetry
 from dra_spec.explorer.audit import Auditor, scouted
 from dra_spec.explorer.auto import choose
 from dra_spec.explorer.control import Control
+from dra_spec.explorer.fingerprints import unused
 from dra_spec.explorer.model import LiveWhen, Model
 from dra_spec.explorer.reductions import NONE, Reductions, Refuted, refused
 from dra_spec.explorer.report import assemble
@@ -87,6 +88,8 @@ def _reduced(model: Model, engine: str, control: Control, reductions: Reductions
     """A search with the reductions that go with it; it begins again without what it found not to be as it was taken to be."""
     if engine != "explicit":
         explored, trees = _search(model, engine, control)
+        if control.limits.fingerprints:
+            explored.fingerprints = unused(f"the {engine} engine does not have them")
         wanted = [name for name in reductions if name in (dead.NAME, symmetry.NAME, por.NAME)]
         explored.reductions = [refused(name, f"the {engine} engine does not have it") for name in wanted]
         return explored, trees

@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
+from dra_spec.explorer import fingerprints
 from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.dead_audit import STATES, DeadAudit
 from dra_spec.explorer.explicit_fair import FairGraph
+from dra_spec.explorer.intern import Ints
 from dra_spec.explorer.lifting import Lifting
 from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.native import Kernel
 from dra_spec.explorer.plain import NO_GOAL
+from dra_spec.explorer.replay import Replay
 from dra_spec.explorer.result import Explored, Found
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.stubborn import StubbornSets
@@ -40,7 +43,7 @@ class ExplicitSearch:
         self.expanded = 0  # states below were expanded, with all their misses resolved
         self._all = expands_all(model, control.limits)
         self._classes, action_class = self._edge_classes()
-        self.machine = Machine(model, action_class, self._allow, group, live)
+        self.machine = Machine(model, action_class, self._allow, group, live, control.limits.fingerprints)
         most = control.limits.max_states
         self.machine.ctl[k.MAX_STATES] = np.iinfo(np.int64).max if most is None else most
         self.machine.ctl[k.EXPAND_ALL] = self._all
@@ -50,6 +53,9 @@ class ExplicitSearch:
         self._indexed_classes: tuple[bool, ...] = ()
         self._indexed = np.zeros(0, np.int64), np.zeros(0, np.uint32)
         self._fair: FairGraph | None = None
+        self._stuck_judged = 0  # stuck states below were asked whether they are final
+        self._initial_rows: dict[int, Ints] = {}
+        self._replay = Replay(self.machine, self._initial_rows, self._stored_path, self._normal)
 
     def _edge_classes(self) -> tuple[list[tuple[bool, ...]], NDArray[np.int64]]:
         """Actions that the same always-possible properties allow make one class; edges that none allows are not stored.
@@ -107,6 +113,9 @@ class ExplicitSearch:
                 self._expand(begin, end)
                 self.expanded = end
                 self.control.report(self.machine.states, self.machine.states - level[1], self.depth, self.machine.memory)
+            if self.machine.store.narrow:
+                self._judge_stuck()
+                self.machine.store.forget(self.expanded)
             level = level[1], self.machine.states
             self.depth += level[0] < level[1]
             self._level_end = level[1]
@@ -129,12 +138,15 @@ class ExplicitSearch:
     def _add_initial(self) -> None:
         self.machine.fit()
         for numbers in self.machine.initial:
+            before = self.machine.states
             row = self.machine.store.pack(numbers)
             self.machine.work.hashes[0] = _HASH_OF(row)
             self.machine.work.rows[0] = row
             self.machine.work.source[0], self.machine.work.via[0] = k.NO_PARENT, 0
             self.machine.ctl[k.BUFFERED] = 1
             self.machine.drive(self.machine.expand, 0, 0)
+            if self.machine.states > before:
+                self._initial_rows[before] = numbers
 
     def _judge_level(self, begin: int, end: int) -> None:
         if len(self.machine.state_trees):
@@ -160,15 +172,10 @@ class ExplicitSearch:
             pass  # the first reason stands
 
     def _judge_graph(self) -> None:
+        self._judge_stuck()
         for i, promise in enumerate(self.model.properties):
-            if isinstance(promise, DeadlockFree):
-                stuck = np.flatnonzero(self._stuck())
-                marks = np.zeros(self.machine.states, np.uint8)
-                marks[stuck] = NOT_ASKED
-                self.machine.label(i, promise.promise, promise.final, marks)
-                wrong = stuck[marks[stuck] == Truth.FALSE]
-                if len(wrong):
-                    self.found[i].state = int(wrong[0])
+            if self.machine.store.narrow and isinstance(promise, (AlwaysPossible, LeadsTo)):
+                self.found[i].unjudged = fingerprints.WHOLE_GRAPH
             elif isinstance(promise, AlwaysPossible) and not self._implied(i):
                 self._judge_possible(i, promise)
             elif isinstance(promise, LeadsTo):
@@ -176,15 +183,29 @@ class ExplicitSearch:
                     self._fair = FairGraph(self.machine, self.expanded, self._allow)
                 self._fair.judge(i, promise, self.found[i])
 
+    def _judge_stuck(self) -> None:
+        """Asks the stuck states that were not asked yet whether they are final."""
+        begin = self._stuck_judged
+        for i, promise in enumerate(self.model.properties):
+            if isinstance(promise, DeadlockFree):
+                stuck = begin + np.flatnonzero(self._stuck(begin))
+                marks = np.zeros(self.machine.states, np.uint8)
+                marks[stuck] = NOT_ASKED
+                self.machine.label(i, promise.promise, promise.final, marks, begin)
+                wrong = stuck[marks[stuck] == Truth.FALSE]
+                if len(wrong) and self.found[i].state is None:
+                    self.found[i].state = int(wrong[0])
+        self._stuck_judged = self.expanded
+
     def _implied(self, index: int) -> bool:
         """Whether another instance answers for a promise."""
         return self.machine.orbits is not None and index in self.machine.orbits.group.implied
 
-    def _stuck(self) -> NDArray[np.bool_]:
-        flags = self.machine.store.flags[: self.machine.states]
+    def _stuck(self, begin: int = 0) -> NDArray[np.bool_]:
+        flags = self.machine.store.flags[begin : self.machine.states]
         wrong = k.ALIVE if self._all else k.ALIVE | k.VIOLATING
         stuck: NDArray[np.bool_] = (flags & wrong) == 0
-        stuck[self.expanded :] = False
+        stuck[max(0, self.expanded - begin) :] = False
         return stuck
 
     def _judge_possible(self, index: int, promise: AlwaysPossible) -> None:
@@ -243,18 +264,28 @@ class ExplicitSearch:
             bytes_per_state=self.machine.store.memory_of_states / max(states, 1),
             memory=self.machine.memory,
             path=self._path,
-            state=self.machine.state,
+            state=self.state,
             startup=startup,
             normal=self._normal,
             twin=self._twin if self.machine.orbits else None,
             audits=[self._audit_dead] if self.machine.deaths else [],
+            fingerprints=self._fingerprints(),
         )
+
+    def _fingerprints(self) -> fingerprints.Fingerprints | None:
+        if not self.control.limits.fingerprints:
+            return None
+        return fingerprints.used(self.machine.states) if self.machine.store.narrow else fingerprints.unused(fingerprints.room())
+
+    def state(self, number: int) -> State:
+        """The values of a stored state; found again by its path where its row is gone."""
+        return self._replay.state(number) if self.machine.store.narrow else self.machine.state(number)
 
     def _audit_dead(self) -> str:
         """Random values in dead slots of some stored states; raises `EngineError` if they make a difference."""
         assert self.machine.deaths is not None
         step = max(1, self.machine.states // STATES)
-        rows = [self.machine.store.numbers(number) for number in range(0, self.machine.states, step)]
+        rows = [self.machine.numbers(self.state(number)) for number in range(0, self.machine.states, step)]
         return DeadAudit(self.model, self.machine.deaths).run(rows)
 
     def _via(self, via: int) -> tuple[int, int]:
@@ -265,7 +296,7 @@ class ExplicitSearch:
         initial = self._initial(numbers[0])
         if not self._lifting:
             return initial, steps
-        return initial, self._lifting.steps(initial, steps, [self.machine.state(n) for n in numbers[:-1]])
+        return initial, self._lifting.steps(initial, steps, [self.state(n) for n in numbers[:-1]])
 
     def _stored_path(self, number: int) -> tuple[list[tuple[int, int]], list[int]]:
         """Steps between stored states, and the states."""
@@ -278,7 +309,7 @@ class ExplicitSearch:
 
     def _initial(self, number: int) -> State:
         """An initial state of the full model that the stored one stands for."""
-        stored = key(self.machine.state(number))
+        stored = key(self.state(number))
         return next(state for state in self.machine.semantics.initial_states() if key(self._normal(state)) == stored)
 
     @property
@@ -294,4 +325,4 @@ class ExplicitSearch:
     def _twin(self, number: int, reached: State, step: tuple[int, int]) -> tuple[int, int]:
         """A step out of a stored state, as a state of the full model takes it."""
         assert self._lifting is not None
-        return self._lifting.steps(reached, [step], [self.machine.state(number)])[0]
+        return self._lifting.steps(reached, [step], [self.state(number)])[0]

@@ -66,11 +66,12 @@ def expand(
     status = codes.DONE
     i, end = ctl[codes.POS], ctl[codes.END]
     while True:
-        if buffered > room or i >= end:
+        full = retried > most_retries and not listed
+        if full or buffered > room or i >= end:  # what is learned may widen the fields, so nothing may be left in the buffer then
             ctl[codes.BUFFERED] = buffered
-            status = flush(store, work, ctl)
+            status = flush(layout, store, work, ctl)
             buffered = ctl[codes.BUFFERED]
-        if retried > most_retries and not listed:
+        if full:
             status = codes.FULL if status == codes.DONE else status
         if status != codes.DONE or i >= end:
             break

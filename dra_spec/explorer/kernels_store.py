@@ -12,15 +12,33 @@ from dra_spec.explorer.kernels_base import LOW, ONE, R32, SEED, ZERO, mix, unpac
 
 
 @compiled
-def flush(store: Any, work: Any, ctl: Any) -> Any:
+def fingerprint(layout: Any, rows: Any, count: Any, keys: Any, key_first: Any, prints: Any, hashes: Any) -> Any:
+    """The fingerprints of the first `count` rows (fingerprints.py) and, if there is room for them, their hashes."""
+    word, shift, mask = layout.word, layout.shift, layout.mask
+    for n in range(count):
+        low, high = ZERO, ZERO
+        for i in range(word.shape[0]):
+            at = np.uintp(key_first[i] + np.int64((rows[n, word[i]] >> shift[i]) & mask[i]))
+            low ^= keys[at, 0]
+            high ^= keys[at, 1]
+        prints[n, 0], prints[n, 1] = low, high
+        if n < hashes.shape[0]:
+            hashes[n] = mix(mix(SEED, low), high)
+
+
+@compiled
+def flush(layout: Any, store: Any, work: Any, ctl: Any) -> Any:
     """Moves the successors from the buffer to the table. GROW: no room (nothing was moved). LIMIT: that on states was met."""
     n, count, words = ctl[codes.STATES], ctl[codes.BUFFERED], store.rows.shape[1]
     rows, table, flags, parent, via = store.rows, store.table, store.flags, store.parent, store.via
+    kept, given, width, narrow = store.kept, work.kept, store.kept.shape[1], store.keys.shape[0] > 0
     buffer, hashes, sources, vias, action_class = work.rows, work.hashes, work.source, work.via, work.action_class
     edges, edge_class = store.edges, store.edge_class
     size = table.shape[0]
     if n + count > rows.shape[0] or (n + count) * 4 > size * 3 or (edges.shape[0] > 0 and ctl[codes.EDGES] + count > edges.shape[0]):
         return codes.GROW
+    if narrow:
+        fingerprint(layout, buffer, count, store.keys, store.key_first, given, hashes)
     mask = np.uint64(size - 1)
     touched = ZERO
     for k in range(count):  # independent loads overlap: the last pass finds table and rows in the cache
@@ -28,7 +46,7 @@ def flush(store: Any, work: Any, ctl: Any) -> Any:
     for k in range(count):
         entry = table[hashes[k] & mask]
         if entry != ZERO and entry >> R32 == hashes[k] >> R32:
-            touched |= rows[(entry & LOW) - ONE, 0]
+            touched |= kept[(entry & LOW) - ONE, 0]
     ctl[codes.TOUCHED] = np.int64(touched & LOW)  # so that the loads are not optimised away
     e = ctl[codes.EDGES]
     for k in range(count):
@@ -43,8 +61,8 @@ def flush(store: Any, work: Any, ctl: Any) -> Any:
             if entry >> R32 == tag:
                 candidate = (entry & LOW) - ONE
                 same = True
-                for w in range(words):
-                    if rows[candidate, w] != buffer[k, w]:
+                for w in range(width):
+                    if kept[candidate, w] != given[k, w]:
                         same = False
                         break
                 if same:
@@ -58,6 +76,9 @@ def flush(store: Any, work: Any, ctl: Any) -> Any:
             number = n
             for w in range(words):
                 rows[n, w] = buffer[k, w]
+            if narrow:
+                for w in range(width):
+                    kept[n, w] = given[k, w]
             parent[n] = sources[k]
             via[n] = vias[k]
             flags[n] = 0
@@ -75,13 +96,13 @@ def flush(store: Any, work: Any, ctl: Any) -> Any:
 
 @compiled
 def rebuild(store: Any, count: Any) -> Any:
-    """Fills an empty table with the first `count` rows."""
-    rows, table = store.rows, store.table
+    """Fills an empty table with the first `count` rows, or their fingerprints."""
+    kept, table = store.kept, store.table
     mask = np.uint64(table.shape[0] - 1)
     for n in range(count):
         h = SEED
-        for w in range(rows.shape[1]):
-            h = mix(h, rows[n, w])
+        for w in range(kept.shape[1]):
+            h = mix(h, kept[n, w])
         at = h & mask
         while table[at] != ZERO:
             at = (at + ONE) & mask

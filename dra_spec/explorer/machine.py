@@ -44,6 +44,7 @@ class Machine:
         allow: Callable[[int], bool],
         group: Group | None = None,
         live: Sequence[LiveWhen] = (),
+        fingerprints: bool = False,
     ) -> None:
         self.model = model
         self.semantics = Semantics(model)
@@ -53,7 +54,7 @@ class Machine:
         self.versions = VersionTable(self.domains)
         self.orbits = Orbits(group, self.trees, live) if group else None
         self.deaths = Deaths(live, self.trees) if live else None
-        self.initial = [self._numbers(self.settle(state)) for state in self.semantics.initial_states()]
+        self.initial = [self.numbers(self.settle(state)) for state in self.semantics.initial_states()]
         if self.deaths:
             for row in self.initial:
                 self.deaths.learn(row)
@@ -65,7 +66,7 @@ class Machine:
                 self.predicates[i] = self.trees.add_property(i, promise.promise, promise.fn)
         self.state_trees = np.array(list(self.predicates.values()), np.int64)
         self.first_bad = np.full(len(model.properties) + 1, -1, np.int64)
-        self.store = Store(self.domains.sizes, bool(np.any(action_class >= 0)), _BUFFER, allow)
+        self.store = Store(self.domains.sizes, bool(np.any(action_class >= 0)), _BUFFER, allow, fingerprints)
         self.ctl = np.zeros(k.COUNTERS, np.int64)
         self.work = self._make_work(action_class)
         self._known_trees = 0
@@ -91,7 +92,8 @@ class Machine:
         """A state of the full model with its dead slots at rest, versions counted anew."""
         return self.semantics.renumber(self.deaths.settle(state)) if self.deaths else state
 
-    def _numbers(self, state: State) -> Ints:
+    def numbers(self, state: State) -> Ints:
+        """The row of numbers of a state that is given by values."""
         return np.array([self.domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
 
     @property
@@ -111,12 +113,13 @@ class Machine:
         slots, actions, properties = len(self.model.slots), len(self.model.actions), len(self.model.properties)
         if actions >= _RETRIES // 2:
             raise ModelError(f"{actions} actions; {_RETRIES // 2} are possible")
-        words = self.store.layout.words
+        rows = np.zeros((self.store.buffer, self.store.layout.words), np.uint64)
         return k.Work(
             values=np.zeros(2 * slots, np.int32),
             written=np.zeros(3 * slots + 64, np.int32),
             stamps=np.zeros(slots + 64, np.int64),
-            rows=np.zeros((self.store.buffer, words), np.uint64),
+            rows=rows,
+            kept=np.zeros((self.store.buffer, 2), np.uint64) if self.store.narrow else rows,
             source=np.zeros(self.store.buffer, np.uint32),
             via=np.zeros(self.store.buffer, np.uint32),
             hashes=np.zeros(self.store.buffer, np.uint64),
@@ -161,6 +164,10 @@ class Machine:
             changes["stamps"] = np.zeros(slots + len(self.versions.objects), np.int64)
         if work.rows.shape != (self.store.buffer, self.store.layout.words):
             changes["rows"] = np.zeros((self.store.buffer, self.store.layout.words), np.uint64)
+        if not self.store.narrow:
+            changes["kept"] = changes.get("rows", work.rows)
+        elif work.kept is work.rows or len(work.kept) != self.store.buffer:
+            changes["kept"] = np.zeros((self.store.buffer, 2), np.uint64)
         if changes:
             self.work = work._replace(**changes)
         self.ctl[k.WIDEST] = widest
@@ -300,13 +307,16 @@ class Machine:
             raise Stopped("memory")
         self._prepare()
 
-    def label(self, index: int, promise: str, fn: Callable[[View], Truth], marks: NDArray[np.uint8]) -> None:
-        """Replaces the marks NOT_ASKED by what the predicate says of those states. `index`: of the property; -1 - index: its second one."""
+    def label(self, index: int, promise: str, fn: Callable[[View], Truth], marks: NDArray[np.uint8], begin: int = 0) -> None:
+        """Replaces the marks NOT_ASKED by what the predicate says of those states. `index`: of the property; -1 - index: its second one.
+
+        Nothing below `begin` is looked at.
+        """
         if index not in self.predicates:
             self.predicates[index] = self.trees.add_property(max(index, -1 - index), promise, fn)
             self._prepare()
         while True:
-            self.ctl[k.POS], self.ctl[k.END] = 0, len(marks)
+            self.ctl[k.POS], self.ctl[k.END] = begin, len(marks)
             forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
             if not _LABEL(forest, layout, store, self.work, self.ctl, self.predicates[index], marks):
                 return

@@ -9,6 +9,7 @@ import attrs
 
 from dra_spec.explorer import cone, merge
 from dra_spec.explorer.audit_independence import audit, walked
+from dra_spec.explorer.fingerprints import together
 from dra_spec.explorer.footprints import Footprints, footprints
 from dra_spec.explorer.independence import Independence
 from dra_spec.explorer.model import Action, LeadsTo, Model, StateInvariant, StepInvariant
@@ -166,6 +167,7 @@ def _together(model: Model, results: Sequence[Result], reports: Sequence[Reducti
             before = actions.get(action.name, ActionResult(action.name, 0, True))
             actions[action.name] = ActionResult(action.name, before.taken + action.taken, before.never_enabled and action.never_enabled)
     first = results[0]
+    prints = [result.fingerprints for result in results if result.fingerprints]
     said = dict.fromkeys(report for result in results for report in result.reductions)
     return attrs.evolve(
         first,
@@ -185,5 +187,6 @@ def _together(model: Model, results: Sequence[Result], reports: Sequence[Reducti
         actions=list(actions.values()),
         warnings=list(dict.fromkeys(text for result in results for text in result.warnings)),
         reductions=[*reports, *said],
+        fingerprints=together(prints) if prints else None,
         audit="; ".join(dict.fromkeys(result.audit for result in results if result.audit)),
     )

@@ -74,7 +74,7 @@ def audited(search: ExplicitSearch) -> str:
     sample = range(0, count, max(1, count // MOST_STATES))
     relations = search.stubborn.independence
     beside = audit(relations, walked(search.model))  # states that the reduced search may have left out
-    return f"{audit(relations, [search.machine.state(number) for number in sample])}; beside the reduced search: {beside}"
+    return f"{audit(relations, [search.state(number) for number in sample])}; beside the reduced search: {beside}"
 
 
 def told(result: Result, mode: Mode, model: Model) -> Result:

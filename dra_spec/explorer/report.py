@@ -38,12 +38,13 @@ def assemble(model: Model, explored: Explored, seconds: float) -> Result:
         memory=explored.memory,
         startup=explored.startup,
         reductions=explored.reductions,
+        fingerprints=explored.fingerprints,
     )
 
 
 def _judge(semantics: Semantics, explored: Explored, promise: str, stopped: str | None, complete: bool) -> PropertyResult:
     instances = [(i, p) for i, p in enumerate(semantics.model.properties) if p.promise == promise]
-    vacuous = not any(isinstance(p, DeadlockFree) or explored.found[i].tested or explored.found[i].state is not None for i, p in instances)
+    vacuous = not any(isinstance(p, DeadlockFree) or _said(explored.found[i]) for i, p in instances)
     shortest: tuple[int, int] | None = None
     for i, _ in instances:
         found = explored.found[i]
@@ -56,10 +57,19 @@ def _judge(semantics: Semantics, explored: Explored, promise: str, stopped: str 
             i = next((j for j, _ in instances if _agrees(semantics, j, trace)), i)
         _confirm(semantics, i, trace)
         return PropertyResult(promise, "violated", trace, semantics.model.properties[i].binding, explored.found[shortest[1]].note, vacuous)
+    unjudged = next((explored.found[i].unjudged for i, _ in instances if explored.found[i].unjudged), "")
+    if unjudged:
+        return PropertyResult(promise, "undecided", reason=unjudged, vacuous=vacuous)
     if not complete:
         reason = stopped or f"{explored.unexpanded} violating states were not expanded, so nothing is known of what lies behind them"
         return PropertyResult(promise, "undecided", reason=reason, vacuous=vacuous)
-    return PropertyResult(promise, "holds", vacuous=vacuous)
+    doubt = str(explored.fingerprints) if explored.fingerprints and explored.fingerprints.bits else ""
+    return PropertyResult(promise, "holds", reason=doubt, vacuous=vacuous)
+
+
+def _said(found: Found) -> bool:
+    """Whether there is more to say of a promise than that what it speaks of does not occur, or nothing is known of that."""
+    return found.tested or found.state is not None or bool(found.unjudged)
 
 
 def _length(explored: Explored, found: Found) -> int:

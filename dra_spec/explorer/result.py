@@ -8,6 +8,7 @@ from typing import Literal
 
 import attrs
 
+from dra_spec.explorer.fingerprints import Fingerprints
 from dra_spec.explorer.model import Action
 from dra_spec.explorer.reductions import ReductionReport
 from dra_spec.explorer.semantics import State
@@ -29,7 +30,8 @@ class Limits:
 
     `max_states`: most states stored. `time_limit`: seconds. `memory`: bytes of the whole process (resident). `depth`: most steps of a run.
     `expand_violating`: also look behind states that violate a state invariant. It is implied when the model has an `AlwaysPossible`,
-    `DeadlockFree` or `LeadsTo` property, because those are about all states.
+    `DeadlockFree` or `LeadsTo` property, because those are about all states. `fingerprints`: the explicit engine may keep fingerprints of
+    128 bits of states whose rows are wider than 256 bits (`Result.fingerprints`).
     """
 
     max_states: int | None = None
@@ -37,6 +39,7 @@ class Limits:
     memory: int | None = None
     depth: int | None = None
     expand_violating: bool = False
+    fingerprints: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -76,8 +79,8 @@ class PropertyResult:
     `trace` is a shortest one: to a state that violates it, through a step that violates it, to a stuck state, (always-possible) to a
     nearest state from which no goal can be reached, or (leads-to) a lasso whose first part, up to `due`, is shortest. `binding` is that
     of the violated instance. `vacuous`: no instance was ever true other than trivially; of an always-possible promise: its goal held
-    everywhere, so that it was never ahead; of a leads-to promise: its goal was never owed. `reason`: why undecided, or what exactly the
-    trace shows.
+    everywhere, so that it was never ahead; of a leads-to promise: its goal was never owed. `reason`: why undecided, what exactly the
+    trace shows, or with what probability something was overlooked.
     """
 
     promise: str
@@ -108,7 +111,8 @@ class Result:
     (actions, parts, properties, projections). `bytes_per_state`: rows, parents and table together; `memory`: bytes of all arrays of
     the engine. `startup`: seconds of `seconds` before the first state was expanded (loading compiled code).
     `audit`: what an audit tried, if one was asked for. `choice`: why this engine, if the choice was left to the tool. `reductions`: what
-    became of each reduction that was asked for; with them `states`, `transitions` and `stuck` count what is left.
+    became of each reduction that was asked for; with them `states`, `transitions` and `stuck` count what is left. `fingerprints`: what
+    became of them, if they were asked for.
     """
 
     engine: str
@@ -130,6 +134,7 @@ class Result:
     audit: str = ""
     choice: str = ""
     reductions: Sequence[ReductionReport] = ()
+    fingerprints: Fingerprints | None = None
 
     def property(self, promise: str) -> PropertyResult:
         """The result of one promise; `KeyError` if the model does not have it."""
@@ -177,6 +182,7 @@ class Found:
     tested: bool = False  # somewhere it said more than "what I speak of is not here"
     note: str = ""
     lasso: Lasso | None = None  # of leads-to: how the run goes on from `state`
+    unjudged: str = ""  # why the engine cannot say anything about it
 
 
 def _as_it_is(state: State) -> State:
@@ -210,3 +216,4 @@ class Explored:
     normal: Callable[[State], State] = _as_it_is  # what the engine stores for a state of the full model
     # a step out of a stored state, as a state of the full model takes it (another instance may be violated there); None: the same step
     twin: Callable[[int, State, tuple[int, int]], tuple[int, int]] | None = None
+    fingerprints: Fingerprints | None = None

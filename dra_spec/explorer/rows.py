@@ -8,47 +8,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
+from dra_spec.explorer import fingerprints
 from dra_spec.explorer.arena import Growing
 from dra_spec.explorer.intern import Ints
 from dra_spec.explorer.layout import Layout
 from dra_spec.explorer.native import Kernel
+from dra_spec.explorer.result import EngineError
 
 _REBUILD, _REPACK = Kernel("kernels_store", "rebuild"), Kernel("kernels_store", "repack")
+_FINGERPRINT = Kernel("kernels_store", "fingerprint")
 _MOST = 1 << 32  # states, since a number has 32 bits
 
 
 class Store:
-    """The arrays of states. `allow(bytes)` is asked before something grows; if it refuses, growing answers False."""
+    """The arrays of states. `allow(bytes)` is asked before something grows; if it refuses, growing answers False.
 
-    def __init__(self, sizes: NDArray[np.int64], with_edges: bool, buffer: int, allow: Callable[[int], bool]) -> None:
-        self.buffer, self._allow = buffer, allow
+    With `fingerprints`, when rows have become too wide to be kept, `narrow` turns true for good: the table compares fingerprints, edges
+    are not stored any more, and rows below `gone` may not be read.
+    """
+
+    def __init__(
+        self, sizes: NDArray[np.int64], with_edges: bool, buffer: int, allow: Callable[[int], bool], fingerprints: bool = False
+    ) -> None:
+        self.buffer, self._allow, self._may_narrow = buffer, allow, fingerprints
+        self.narrow, self.gone = False, 0
         self.layout = Layout(sizes)
         self.groups: list[list[int]] | None = None  # slots that should sit side by side
         first = 4 * buffer
         self._rows = Growing(first, (self.layout.words,), np.uint64)
+        self._prints = Growing(0, (2,), np.uint64)
+        self._key_first, self._keys = np.zeros(0, np.int64), np.zeros((0, 2), np.uint64)
         self._others = [Growing(first, (), kind) for kind in (np.uint32, np.uint32, np.uint8)]
         self._table = Growing(2 * first, (), np.uint64)
         self._edges = [Growing(first if with_edges else 0, rest, kind) for rest, kind in (((2,), np.uint32), ((), np.uint16))]
         self._name()
+        if self._narrows(self.layout):
+            self.repack(sizes, 0)
+
+    def _narrows(self, layout: Layout) -> bool:
+        return self._may_narrow and not self.narrow and fingerprints.too_wide(layout.words)
 
     def _name(self) -> None:
-        self.rows, self.table = self._rows.data, self._table.data
+        self.rows, self.table, self.prints = self._rows.data, self._table.data, self._prints.data
         self.parent, self.via, self.flags = (growing.data for growing in self._others)
         self.edges, self.edge_class = (growing.data for growing in self._edges)
 
     def arrays(self) -> k.Store:
         """For the kernels; valid until something grows."""
-        return k.Store(self.rows, self.parent, self.via, self.flags, self.table, self.edges, self.edge_class)
+        kept = self.prints if self.narrow else self.rows
+        others = self.parent, self.via, self.flags, self.table, self.edges, self.edge_class
+        return k.Store(self.rows, kept, self._keys, self._key_first, *others)
 
     @property
     def memory(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for array in self.arrays())
+        return self.memory_of_states + self.edges.nbytes + self.edge_class.nbytes
 
     @property
     def memory_of_states(self) -> int:
-        """Bytes of rows, parents and table."""
-        return self.memory - self.edges.nbytes - self.edge_class.nbytes
+        """Bytes of rows or fingerprints, parents and table."""
+        whole = self.parent, self.via, self.flags, self.table, self.prints, self._keys, self._key_first
+        return self.rows[self.gone :].nbytes + sum(array.nbytes for array in whole)
 
     def grow(self, states: int, edges: int) -> bool:
         """Makes room for one more buffer of successors; False if that is not allowed."""
@@ -57,9 +77,9 @@ class Store:
             return False
         if most > len(self.rows):
             size = max(most, self._rows.next_length())
-            if not self._allow((size - len(self.rows)) * (8 * self.layout.words + 9)):
+            if not self._allow((size - len(self.rows)) * (8 * self.layout.words + 9 + 16 * self.narrow)):
                 return False
-            for growing in (self._rows, *self._others):
+            for growing in (self._rows, *self._others, *([self._prints] if self.narrow else [])):
                 growing.grow(size)
         if most * 4 > len(self.table) * 3:
             if not self._allow(8 * len(self.table)):
@@ -80,18 +100,46 @@ class Store:
     def repack(self, sizes: NDArray[np.int64], states: int) -> bool:
         """Widens the fields for larger domains; False if the memory for that is not allowed."""
         layout = Layout(sizes, self.groups)
-        if not self._allow(8 * layout.words * len(self.rows)):
+        narrows = self._narrows(layout)
+        if not self._allow(8 * layout.words * (len(self.rows) - self.gone) + 16 * narrows * len(self.rows)):
             return False
-        rows = Growing(len(self.rows), (layout.words,), np.uint64)
-        _REPACK(self.layout.arrays, layout.arrays, self.rows, rows.data, states, np.zeros(len(sizes), np.int32))
+        rows = Growing(len(self.rows), (layout.words,), np.uint64, layout.words if self.narrow or narrows else 1)
+        there = slice(self.gone, states)
+        _REPACK(self.layout.arrays, layout.arrays, self.rows[there], rows.data[there], states - self.gone, np.zeros(len(sizes), np.int32))
         self.layout, self._rows = layout, rows
         self._name()
-        self.table[:] = 0
-        _REBUILD(self.arrays(), states)
+        if self.narrow or narrows:
+            self._key_first, self._keys = fingerprints.keys(layout.limits)
+        if narrows:
+            self._take_fingerprints(states)
+        if narrows or not self.narrow:  # fingerprints are the same in every layout
+            self.table[:] = 0
+            _REBUILD(self.arrays(), states)
         return True
 
+    def _take_fingerprints(self, states: int) -> None:
+        self.narrow = True
+        self._prints = Growing(len(self.rows), (2,), np.uint64)
+        self._edges = [Growing(0, rest, kind) for rest, kind in (((2,), np.uint32), ((), np.uint16))]
+        self._name()
+        _FINGERPRINT(self.layout.arrays, self.rows, states, self._keys, self._key_first, self.prints, np.zeros(0, np.uint64))
+
+    def forget(self, states: int) -> None:
+        """The rows of the first states will not be read again; with fingerprints only."""
+        assert self.narrow
+        self.gone = max(self.gone, states)
+        self._rows.forget(self.gone)
+
+    def is_stored_as(self, state: int, numbers: Ints) -> bool:
+        """Whether a row has the fingerprint of a stored state."""
+        if np.any(numbers >= self.layout.limits):
+            return False
+        return bool(np.array_equal(np.bitwise_xor.reduce(self._keys[self._key_first + numbers], axis=0), self.prints[state]))
+
     def numbers(self, state: int) -> Ints:
-        """The row of a state, unpacked."""
+        """The row of a state, unpacked. Raises `EngineError` if it is gone."""
+        if state < self.gone:
+            raise EngineError(f"the row of state {state} is not kept, only its fingerprint")
         word, shift, mask, _ = self.layout.arrays
         numbers: Ints = ((self.rows[state][word] >> shift) & mask).astype(np.int32)
         return numbers

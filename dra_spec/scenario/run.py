@@ -22,10 +22,11 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     audit: bool = False,
     reductions: Reductions = NONE,
+    fingerprints: bool = False,
 ) -> Report:
     """Explores within the limits of the scenario's model file.
 
-    `audit`: also audits what was learned; raises `EngineError` if that fails.
+    `audit`: also audits what was learned; raises `EngineError` if that fails. `fingerprints`: see `Limits`.
     """
     spec = scenario.file.limits
     if scenario.not_encoded:
@@ -35,6 +36,7 @@ def run(
         time_limit=spec.time_limit,
         memory=None if spec.memory is None else spec.memory * _MEGABYTE,
         depth=spec.depth,
+        fingerprints=fingerprints,
     )
     result = explore(scenario.model, limits, engine, progress, audit=audit, reductions=reductions)
     choices = scenario.instance.any_allocation

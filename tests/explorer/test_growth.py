@@ -48,6 +48,28 @@ def test_random_models_in_a_cramped_engine(seed: int) -> None:
     agree(explore(model, limits, "plain"), explore(model, limits))
 
 
+def test_fields_widen_while_successors_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of retries is full, and what is learned then widens the fields: no successor may wait in the old layout."""
+    monkeypatch.setattr(machine, "_RETRIES", 40)
+    slots = [Slot(f"s{i}", 0, "room") for i in range(3)]
+
+    def step(v: View, context: None, index: int) -> Iterator[Outcome]:
+        if v.value(slots[index]) < 7:
+            outcome = v.outcome("ok")
+            outcome[slots[index]] = v.value(slots[index]) + 1
+            yield outcome
+
+    def name(v: View, context: None) -> Iterator[Outcome]:
+        digits = [v.value(slot) for slot in slots]
+        if sum(digits) > 4 and digits[0] < 100:
+            outcome = v.outcome("ok")
+            outcome[slots[0]] = 100 + 64 * digits[0] + 8 * digits[1] + digits[2]
+            yield outcome
+
+    model = Model("m", slots, [*(act(f"step{i}", step, index=i) for i in range(3)), act("name", name)])
+    agree(explore(model, engine="plain"), explore(model))
+
+
 def test_many_names_of_versions() -> None:
     """A queue of versions: many masks of live ones, so that the rename table grows several times."""
     api = Slot("api", Version("x", 0), "room")
