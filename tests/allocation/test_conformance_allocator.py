@@ -19,7 +19,7 @@ needs_corpus = pytest.mark.skipif(not CORPUS, reason="no corpus")
 
 def run(*paths: Path) -> tuple[int, list[str]]:
     """(exit code, lines of the output)."""
-    done = subprocess.run([sys.executable, str(RUN), *map(str, paths)], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([sys.executable, str(RUN), *map(str, paths)], capture_output=True, text=True, check=False, timeout=1800)
     return done.returncode, (done.stdout + done.stderr).splitlines()
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif("DRA_SPEC_CORPUS" not in os.environ, reason="no 
 
 def agreed(*paths: Path) -> int:
     """How many of the cases that are compared agree: all of them."""
-    done = subprocess.run([sys.executable, str(RUN), *map(str, paths)], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([sys.executable, str(RUN), *map(str, paths)], capture_output=True, text=True, check=False, timeout=1800)
     last = re.fullmatch(r"agreed (\d+) of (\d+)", done.stdout.splitlines()[-1])
     assert last, done.stdout + done.stderr
     assert done.returncode == 0, done.stdout
