@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import growth, invariants, measure, models, one, performance
+from benchmarks import dead, growth, invariants, measure, models, one, performance
 from benchmarks.toy import CONFIGS
 from dra_spec.explorer.reductions import NAMES, Reductions
 
@@ -237,3 +237,18 @@ def test_one_search_says_what_the_scripts_read() -> None:
     unknown = CliRunner().invoke(one.main, ["no-such", "explicit"])
     assert unknown.exit_code == 2
     assert unknown.output.startswith("Error: no-such: no such file, directory or model")
+
+
+# dead values
+
+
+def test_factors_of_declarations_are_those_of_searches() -> None:
+    """The declarations of two-pods, one by one; what a model declares not at all is an error of one line."""
+    model, limits = one.model_of("two-pods", "none")
+    none, every, found = dead.factors(model, attrs.evolve(limits, expand_violating=True))
+    assert [f.declaration for f in found] == [str(declared) for declared in model.live]
+    assert all(every <= f.alone <= none and every <= f.without <= none for f in found)
+    assert every < none
+    assert f"| all | {every:,} | {none / every:.2f} |" in "\n".join(dead.table(none, every, found))
+    done = CliRunner().invoke(dead.main, ["--models", "node-reboot"])
+    assert (done.exit_code, done.output) == (2, "Error: node-reboot: declares no dead values\n")
