@@ -80,7 +80,7 @@ class StubbornSets:
         self.machine, self.independence, self.mode = machine, independence, mode
         self.looked_at = np.zeros(kernels_stubborn.NUMBERS, np.int64)
         model, count = machine.model, len(machine.model.actions)
-        self._words = (count + 63) // 64
+        self._words = max(1, (count + 63) // 64)
         self._guards: list[tuple[int, list[Lock]]] = [(a, independence.action_locks(a)) for a in range(count)]
         seed: set[int] = set()
         if mode == "safety":
@@ -93,7 +93,7 @@ class StubbornSets:
         self._guards += [(a, independence.escape_locks(a)) for a in escaping]
         self._seed = self._set(seed)
         self._in_the_way = np.array([self._set(others) for others in independence.in_the_way], np.uint64).reshape(count, self._words)
-        self._writers = np.array([self._set(writers) for writers in independence.writers], np.uint64)
+        self._writers = np.array([self._set(writers) for writers in independence.writers], np.uint64).reshape(len(model.slots), self._words)
         self._keeps_moving = mode == "stuck" or any(isinstance(p, DeadlockFree) for p in model.properties)
         self._sizes = np.zeros(len(model.slots), np.int64)
         self._known: list[list[int]] = [[] for _ in model.slots]  # per slot and number in the search: the number in `independence.values`
