@@ -162,7 +162,6 @@ def main(
     for name in [] if render else chosen(names, everything):
         rows = figures["models"].get(name, {}) | measured(name, labels, time_limit, memory, click.echo)
         figures["models"][name] = {label: rows[label] for label in WAYS if label in rows}
-        figures["time_limit"] = time_limit
         measure.write(file, figures)
         wrong += [f"{name}: {told}" for told in contradictions(rows)]
     measure.write(file, figures)

@@ -141,7 +141,6 @@ def test_the_page() -> None:
     stopped = search(states=4, stopped="time", reductions=[["merge", True, "", ""]])
     figures = {
         "machine": {"cores": 2, "memory_gb": 24, "system": "Linux", "python": "3.11.7"},
-        "time_limit": 60,
         "models": {"x": rows(symbolic=search(problem="killed"), dead=reduced, cone=refused, merge=stopped)},
     }
     lines = performance.page(figures).splitlines()
