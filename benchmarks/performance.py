@@ -29,9 +29,10 @@ the peak of the whole process, with interpreter and libraries.
 
 _ENGINES = """## The shipped models, per engine
 
-Without reductions; "then time": stopped at a limit after so many states. Where both engines came to an end, states, transitions, stuck states, verdicts and lengths
-of shortest counterexamples are the same; the script fails if they are not. Violating states are not expanded, unless a promise is about the
-whole graph. `+repaired` is the protocol with all repairs, shown where a promise breaks as released.
+Without reductions. "Then time" says where a search was stopped, after so many states. Where both engines came to an end, states,
+transitions, stuck states, verdicts and lengths of shortest counterexamples are the same; the script fails if they are not. Violating
+states are not expanded, unless a promise is about the whole graph. `+repaired` is the protocol with all repairs, shown where a promise
+breaks as released.
 """
 _REDUCTIONS = """## The shipped models, per reduction
 
