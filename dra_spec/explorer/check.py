@@ -42,6 +42,8 @@ def explore(
     """
     if engine not in ENGINES:
         raise ValueError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
+    if reductions.por == "stuck":  # its ways to a stuck state may lead through violating states where others do not
+        limits = attrs.evolve(limits, expand_violating=True)
     if reductions.cone or reductions.merge:
         return _narrowed(model, limits, engine, progress, interrupted, audit, reductions)
     with Control(limits, progress, interrupted) as control:

@@ -146,7 +146,7 @@ def check(seed: int, ways: Mapping[str, Way], run: Search = search, make: Make =
     for name, way in ways.items():
         try:
             other = run(model, limits, way)
-            compare(model, plain, whole, other, way)
+            compare(model, whole if way.reductions.por == "stuck" else plain, whole, other, way)
         except (AssertionError, EngineError) as error:
             raise AssertionError(f"seed {seed}, {name}: {error}") from error
 
@@ -162,7 +162,8 @@ def test_ways_agree(seed: int) -> None:
     check(seed, some(seed))
 
 
-@pytest.mark.parametrize("seed", [174])  # a promise that no action can influence: its sub-model has no action and no slot
+# A promise that no action can influence: its sub-model has no action and no slot. A way to a stuck state through a violating state.
+@pytest.mark.parametrize("seed", [174, 5400562820])
 def test_seeds_that_went_wrong(seed: int) -> None:
     check(seed, WAYS)
 
