@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dra_spec.explorer.intern import Domains, Ints, VersionTable
 from dra_spec.explorer.model import LeadsTo, Model, StepInvariant
 from dra_spec.explorer.scout import Scout, Walker
@@ -23,7 +21,7 @@ class Ahead:
         versions = VersionTable(self.domains)
         self.trees.log = []
         self.walker = Walker(self.trees)
-        initial = [np.array([self.domains.number(s, v) for s, v in enumerate(state)], np.int32) for state in semantics.initial_states()]
+        initial = [self.domains.numbers(state) for state in semantics.initial_states()]
         rows = Scout(self.walker, semantics, initial, versions).run(_WALKS)
         self.rows: list[Ints] = rows[:: max(1, len(rows) // _ROWS)]
         for index, promise in enumerate(model.properties):

@@ -49,9 +49,7 @@ def scouted(model: Model) -> Trees:
     domains = Domains(model)
     trees = Trees(model, semantics, domains)
     versions = VersionTable(domains)
-    initial = [
-        np.array([domains.number(slot, value) for slot, value in enumerate(state)], np.int32) for state in semantics.initial_states()
-    ]
+    initial = [domains.numbers(state) for state in semantics.initial_states()]
     Scout(Walker(trees), semantics, initial, versions).run()
     return trees
 

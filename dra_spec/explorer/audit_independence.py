@@ -99,10 +99,8 @@ class _Auditor:
     def _both(self, state: State, first: int, outcome: Outcome, second: int, then: int) -> State | None:
         """The state after both steps, versions counted; None if the second one cannot be taken after the first."""
         between = self.semantics.apply_raw(self.model.actions[first], outcome, state)
-        outcomes = self.semantics.observe(self.model.actions[second], between).outcomes
-        if then >= len(outcomes) or outcomes[then].beyond is not None:
-            return None
-        return self.semantics.apply(self.model.actions[second], outcomes[then], between)
+        after = self.semantics.outcome(self.model.actions[second], then, between)
+        return None if after is None else self.semantics.apply(self.model.actions[second], after, between)
 
     def _difference(self, one: State | None, another: State | None) -> str:
         if one is None or another is None:

@@ -49,8 +49,6 @@ def explore(
     with Control(limits, progress, interrupted) as control:
         engine, why = choose(model) if engine == "auto" else (engine, "")
         explored, trees = _reduced(model, engine, control, reductions)
-        unbuilt = [name for name in reductions if name not in (dead.NAME, symmetry.NAME, por.NAME)]
-        explored.reductions = [*explored.reductions, *(refused(name, "not built yet") for name in unbuilt)]
         result = attrs.evolve(assemble(model, explored, control.seconds), choice=why)
         if audit:
             result = attrs.evolve(result, audit="; ".join([str(Auditor(trees()).run()), *(tell() for tell in explored.audits)]))
@@ -92,8 +90,7 @@ def _reduced(model: Model, engine: str, control: Control, reductions: Reductions
         explored, trees = _search(model, engine, control)
         if control.limits.fingerprints:
             explored.fingerprints = unused(f"the {engine} engine does not have them")
-        wanted = [name for name in reductions if name in (dead.NAME, symmetry.NAME, por.NAME)]
-        explored.reductions = [refused(name, f"the {engine} engine does not have it") for name in wanted]
+        explored.reductions = [refused(name, f"the {engine} engine does not have it") for name in reductions]
         return explored, trees
     excluded: dict[str, dict[Hashable, str]] = {dead.NAME: {}, symmetry.NAME: {}}
     while True:

@@ -101,7 +101,7 @@ class Deaths:
         self.before = [trees.live_tree(declared, False) for declared in live]
         self.after = [trees.live_tree(declared, True) for declared in live]
         self._of = {self._index[slot]: d for d, declared in enumerate(live) for slot in declared.slots}
-        self._rest = np.array([trees.domains.number(s, slot.initial) for s, slot in enumerate(trees.domains.slots)], np.int32)
+        self._rest = trees.domains.numbers([slot.initial for slot in trees.domains.slots])
         self._known: dict[Hashable, bool] = {}
         self._asked: set[Hashable] = set()
         self._part_reads: dict[int, bool] = {}  # whether a part looks at a slot with a declaration

@@ -285,7 +285,7 @@ class ExplicitSearch:
         """Random values in dead slots of some stored states; raises `EngineError` if they make a difference."""
         assert self.machine.deaths is not None
         step = max(1, self.machine.states // STATES)
-        rows = [self.machine.numbers(self.state(number)) for number in range(0, self.machine.states, step)]
+        rows = [self.machine.domains.numbers(self.state(number)) for number in range(0, self.machine.states, step)]
         return DeadAudit(self.model, self.machine.deaths).run(rows)
 
     def _via(self, via: int) -> tuple[int, int]:

@@ -92,6 +92,10 @@ class Domains:
         self.on_growth: list[Callable[[int], None]] = []  # (slot): its capacity was doubled
         self.on_value: list[Callable[[int, int], None]] = []  # (slot, number): a new value
 
+    def numbers(self, state: Sequence[Any]) -> Ints:
+        """The numbers of a state's values, new or not."""
+        return np.array([self.number(slot, value) for slot, value in enumerate(state)], np.int32)
+
     def number(self, slot: int, value: Any) -> int:
         """The number of a value, new or not."""
         try:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.dead import NO_DEAD, Deaths
-from dra_spec.explorer.intern import Domains, Ints, VersionTable
+from dra_spec.explorer.intern import Domains, VersionTable
 from dra_spec.explorer.merger import Merger
 from dra_spec.explorer.model import LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth, View
 from dra_spec.explorer.native import Kernel
@@ -54,7 +54,7 @@ class Machine:
         self.versions = VersionTable(self.domains)
         self.orbits = Orbits(group, self.trees, live) if group else None
         self.deaths = Deaths(live, self.trees) if live else None
-        self.initial = [self.numbers(self.settle(state)) for state in self.semantics.initial_states()]
+        self.initial = [self.domains.numbers(self.settle(state)) for state in self.semantics.initial_states()]
         if self.deaths:
             for row in self.initial:
                 self.deaths.learn(row)
@@ -91,10 +91,6 @@ class Machine:
     def settle(self, state: State) -> State:
         """A state of the full model with its dead slots at rest, versions counted anew."""
         return self.semantics.renumber(self.deaths.settle(state)) if self.deaths else state
-
-    def numbers(self, state: State) -> Ints:
-        """The row of numbers of a state that is given by values."""
-        return np.array([self.domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
 
     @property
     def memory(self) -> int:

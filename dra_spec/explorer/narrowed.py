@@ -141,12 +141,12 @@ def _run(model: Model, state: State, steps: Sequence[tuple[Action, int]]) -> Tra
     semantics = Semantics(model)
     states = [state]
     taken: list[Step] = []
-    for action, outcome in steps:
-        outcomes = semantics.observe(action, states[-1]).outcomes
-        if outcome >= len(outcomes) or outcomes[outcome].beyond is not None:
-            raise EngineError(f"step {len(taken) + 1} of a trace cannot be taken in the full model: {action}, outcome {outcome}")
-        taken.append(Step(action, outcome, outcomes[outcome].label))
-        states.append(semantics.apply(action, outcomes[outcome], states[-1]))
+    for action, index in steps:
+        outcome = semantics.outcome(action, index, states[-1])
+        if outcome is None:
+            raise EngineError(f"step {len(taken) + 1} of a trace cannot be taken in the full model: {action}, outcome {index}")
+        taken.append(Step(action, index, outcome.label))
+        states.append(semantics.apply(action, outcome, states[-1]))
     return Trace(tuple(states), tuple(taken))
 
 

@@ -41,11 +41,11 @@ class Replay:
 
     def _after(self, state: State, step: tuple[int, int]) -> State:
         act = self._semantics.model.actions[step[0]]
-        outcomes = self._semantics.observe(act, state).outcomes
-        if step[1] >= len(outcomes) or outcomes[step[1]].beyond is not None:
+        outcome = self._semantics.outcome(act, step[1], state)
+        if outcome is None:
             raise EngineError(f"a step on the way to a stored state cannot be taken again: {act}, outcome {step[1]}")
-        return self._normal(self._semantics.apply(act, outcomes[step[1]], state))
+        return self._normal(self._semantics.apply(act, outcome, state))
 
     def _compare(self, number: int, state: State) -> None:
-        if not self._machine.store.is_stored_as(number, self._machine.numbers(state)):
+        if not self._machine.store.is_stored_as(number, self._machine.domains.numbers(state)):
             raise EngineError(f"the steps to a stored state lead to one with another fingerprint:\n{self._semantics.describe(state)}")

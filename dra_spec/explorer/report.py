@@ -90,11 +90,11 @@ def rerun(semantics: Semantics, explored: Explored, found: Found) -> Trace:
         if explored.twin is not None and number == len(path) and found.step is not None:
             action_index, outcome_index = explored.twin(found.state, states[-1], found.step)
         action = semantics.model.actions[action_index]
-        outcomes = semantics.observe(action, states[-1]).outcomes
-        if outcome_index >= len(outcomes) or outcomes[outcome_index].beyond is not None:
+        outcome = semantics.outcome(action, outcome_index, states[-1])
+        if outcome is None:
             raise EngineError(f"step {len(steps) + 1} of a trace cannot be taken again: {action}, outcome {outcome_index}")
-        steps.append(Step(action, outcome_index, outcomes[outcome_index].label))
-        states.append(semantics.apply(action, outcomes[outcome_index], states[-1]))
+        steps.append(Step(action, outcome_index, outcome.label))
+        states.append(semantics.apply(action, outcome, states[-1]))
     reached = states[len(path)]
     if key(explored.normal(reached)) != key(explored.state(found.state)):
         raise EngineError(f"a trace of {len(steps)} steps meets another state than the engine stored:\n{semantics.describe(reached)}")

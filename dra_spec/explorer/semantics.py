@@ -133,6 +133,11 @@ class Semantics:
         lines = [f"  {s.name} = {v}" for s, v in zip(self.model.slots, state, strict=True) if v != s.initial]
         return "\n".join(lines) or "  (every slot has its initial value)"
 
+    def outcome(self, action: Action, index: int, state: State) -> Outcome | None:
+        """An outcome by its place among those of an action; None if there is none in this state, or it leaves the bounds."""
+        outcomes = self.observe(action, state).outcomes
+        return outcomes[index] if index < len(outcomes) and outcomes[index].beyond is None else None
+
     def apply(self, action: Action, outcome: Outcome, state: State) -> State:
         """The state after an outcome, versions renumbered. Two writes of one slot raise `ModelError`."""
         return self.renumber(self.apply_raw(action, outcome, state))

@@ -17,7 +17,7 @@ from oxidd.util import DDMemoryError
 
 from dra_spec.explorer import lasso
 from dra_spec.explorer.control import Control, expands_all
-from dra_spec.explorer.intern import Domains, Ints, VersionTable
+from dra_spec.explorer.intern import Domains, VersionTable
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.plain import NO_GOAL
 from dra_spec.explorer.result import Explored, Found, Lasso, Stopped
@@ -51,7 +51,7 @@ class SymbolicSearch:
         self.domains = Domains(model)
         self.trees = Trees(model, self.semantics, self.domains)
         self.versions = VersionTable(self.domains)
-        self.initial = [self._numbers(state) for state in self.semantics.initial_states()]
+        self.initial = [self.domains.numbers(state) for state in self.semantics.initial_states()]
         self.predicates = self._predicates()
         self._due = {  # of leads-to promises, beside their goals
             i: self.trees.add_property(i, p.promise, p.when) for i, p in enumerate(model.properties) if isinstance(p, LeadsTo)
@@ -71,9 +71,6 @@ class SymbolicSearch:
         self._recorded: dict[int, tuple[int, list[Closing]]] = {}
         self._counted = time.monotonic()
         self._peak = 0
-
-    def _numbers(self, state: State) -> Ints:
-        return np.array([self.domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
 
     def _predicates(self) -> dict[int, int]:
         made = {}
@@ -368,7 +365,7 @@ class SymbolicSearch:
 
     def only(self, state: State) -> Set:
         """The set of one state."""
-        return self.encoding.row(self._numbers(state))
+        return self.encoding.row(self.domains.numbers(state))
 
     def _preimage(self, action: int, target: Set, states: Set, within: Set | None = None) -> Set:
         """Those of the states that the action brings into the target. Everything is known about them: they were expanded.

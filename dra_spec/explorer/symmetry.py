@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import attrs
-import numpy as np
 
 from dra_spec.explorer.ahead import Ahead
 from dra_spec.explorer.intern import Ints
@@ -234,5 +233,4 @@ class Orbits:
     def normal(self, state: State) -> State:
         """The representative of a state that is given by values."""
         domains = self.trees.domains
-        row = np.array([domains.number(slot, value) for slot, value in enumerate(state)], np.int32)
-        return domains.state(self.canonical(row))
+        return domains.state(self.canonical(domains.numbers(state)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -56,16 +56,6 @@ def judge(
     except EvaluationError as error:
         place = pointed(error.message, invariant.program.text, invariant.program.origin, error.span.line, error.span.column)
         raise InvariantError(f"invariant {invariant.name} has no value on this world: {place}") from None
-
-
-def judge_all(
-    invariants: Iterable[Invariant],
-    world: Mapping[str, Any],
-    before: Mapping[str, Any] | None = None,
-    step: Mapping[str, Any] | None = None,
-) -> list[Judgement]:
-    """The judgements of several invariants on one world."""
-    return [judge(invariant, world, before, step) for invariant in invariants]
 
 
 def why(invariant: Invariant, world: Thing, binding: Mapping[str, str] | None = None) -> str:

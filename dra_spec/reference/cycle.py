@@ -14,7 +14,6 @@ from dra_spec.reference.shapes import (
     consumers,
     deleting,
     device_id,
-    exclusive,
     finalizer,
     reserved_for,
     results,
@@ -143,7 +142,3 @@ def first_write(claim: Object, carries: bool) -> str | None:
 def listed(claim: Object, pod: Object) -> bool:
     """Whether the copy says that the claim is reserved for the pod."""
     return reserved_for(claim, uid_of(pod))
-
-
-def devices_of(claim: Object) -> set[str]:
-    return exclusive(allocation(claim))

@@ -12,7 +12,7 @@ import attrs
 
 from dra_spec.protocol import instance as spec
 from dra_spec.resources.claims import ClaimSpec, ResourceClaim, ResourceClaimTemplate
-from dra_spec.resources.core import Node, Pod, PodClaim
+from dra_spec.resources.core import Pod, PodClaim
 from dra_spec.resources.problems import ManifestError, Problem, Where
 from dra_spec.resources.reader import Loaded
 from dra_spec.resources.slices import ResourceSlice
@@ -42,10 +42,6 @@ class Cluster:
     schedulers: Sequence[str] = ("scheduler",)
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
-
-    def node_object(self, name: str) -> Node | None:
-        """The Node object of that name, None if the manifests have none."""
-        return next((node for node in self.loaded.nodes if node.name == name), None)
 
 
 def cluster(loaded: Loaded, *, pods: int | None = None, created_later: Iterable[str] = (), schedulers: int | None = None) -> Cluster:

@@ -217,12 +217,6 @@ class Overrides:
             allocation=self.allocation or file.allocation,
         )
 
-    @property
-    def changes_protocol(self) -> bool:
-        """Whether another protocol, other bounds or other promises are checked than the file speaks of, so that its expected
-        verdict says nothing."""
-        return bool(self.bounds or self.budgets or self.variants or self.allocation or self.invariants or self.assertions)
-
 
 def parse_setting(text: str, known: Mapping[str, str], option: str) -> tuple[str, int]:
     """`NAME=NUMBER` of an option such as `--bound lag=4`. Raises `InputError`."""

@@ -47,10 +47,6 @@ class Program:
         with _deep():
             return estimate(self.tree, self.environment)
 
-    @property
-    def result_type(self) -> t.Type:
-        return self.tree.type
-
     def run(self, device: SelectorDevice, limit: int = RUNTIME_LIMIT) -> tuple[Any, int]:
         """The value or a SelectorError, and what the evaluation cost."""
         meter = Meter(limit)
