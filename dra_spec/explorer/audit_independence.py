@@ -88,7 +88,7 @@ class _Auditor:
         for i, mine in enumerate(ours):
             for j, other in enumerate(theirs):
                 if mine.beyond is None and other.beyond is None:
-                    one, another = self._both(state, a, mine, b, j), self._both(state, b, other, a, i)
+                    one, another = self._both(state, a, mine, b, theirs, j), self._both(state, b, other, a, ours, i)
                     if one is None or another is None or key(one) != key(another):
                         names = f"{self.model.actions[a]} and {self.model.actions[b]}"
                         raise EngineError(
@@ -96,14 +96,16 @@ class _Auditor:
                             f"in the state\n{self.semantics.describe(state)}"
                         )
 
-    def _both(self, state: State, first: int, outcome: Outcome, second: int, then: int) -> State | None:
-        """The state after both steps, versions counted; None if the second one cannot be taken after the first."""
+    def _both(self, state: State, first: int, outcome: Outcome, second: int, before: list[Outcome], then: int) -> State | None:
+        """The state after both steps, versions counted; None if the second one has not the outcomes any more that it had before."""
         between = self.semantics.apply_raw(self.model.actions[first], outcome, state)
-        after = self.semantics.outcome(self.model.actions[second], then, between)
-        return None if after is None else self.semantics.apply(self.model.actions[second], after, between)
+        after = self.semantics.observe(self.model.actions[second], between).outcomes
+        if [(o.label, o.beyond is None) for o in after] != [(o.label, o.beyond is None) for o in before]:
+            return None
+        return self.semantics.apply(self.model.actions[second], after[then], between)
 
     def _difference(self, one: State | None, another: State | None) -> str:
         if one is None or another is None:
-            return ": one prevents the other"
+            return ": one prevents or changes the other"
         slot = next(s for s, x, y in zip(self.model.slots, one, another, strict=True) if key(x) != key(y))
         return f": {slot} depends on their order"

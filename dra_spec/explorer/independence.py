@@ -29,12 +29,13 @@ Writes = tuple[tuple[int, int], ...]  # slot, number of the value
 @attrs.frozen(eq=False)
 class Case:
     """States that an action treats alike: which values the slots may have that it looks at, how the versions compare that it compares,
-    and what each outcome writes (None: it leaves the bounds). `versioned`: some written values bear versions, so that only their shape is
-    known."""
+    and what each outcome writes (None: it leaves the bounds). `labels`: of the outcomes, since promises about steps see them. `versioned`:
+    some written values bear versions, so that only their shape is known."""
 
     where: Where
     compared: Mapping[Hashable, bool]
     outcomes: tuple[Writes | None, ...]
+    labels: tuple[str, ...]
     leaves: tuple[int, ...]  # which ways through the trees
     versioned: bool
 
@@ -50,7 +51,9 @@ class Case:
 
     def does_the_same(self, other: Case) -> bool:
         """Whether the outcomes are the same, given that the slots with versions are."""
-        return self.leaves == other.leaves or (not self.versioned and not other.versioned and self.outcomes == other.outcomes)
+        if self.leaves == other.leaves:
+            return True
+        return not self.versioned and not other.versioned and (self.outcomes, self.labels) == (other.outcomes, other.labels)
 
 
 @attrs.frozen(eq=False)
@@ -149,7 +152,8 @@ class Independence:
                 outcomes = tuple(None if effect.beyond else self._writes(effect, parts) for effect in leaf.result)
                 compared = {node.observer: bool(sight) for node, sight in leaf.path if node.slot < 0}
                 versioned = any(self._versioned(outcome) for outcome in outcomes if outcome is not None)
-                cases.append(Case(where, compared, outcomes, tuple(map(id, (leaf, *parts.values()))), versioned))
+                labels = tuple(effect.label for effect in leaf.result)
+                cases.append(Case(where, compared, outcomes, labels, tuple(map(id, (leaf, *parts.values()))), versioned))
         return cases
 
     def _with_parts(self, where: Where, effects: Sequence[Effect]) -> list[tuple[Where, dict[int, Leaf]]]:

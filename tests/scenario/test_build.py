@@ -101,12 +101,13 @@ def test_every_complete_case_ends_in_a_verdict_or_names_what_is_not_encoded() ->
         extra = [root / "dra-driver-cpu/deviceclass-dracpu.part.yaml"] if inventory == "cpu-individual.yaml" else []
         paths = [root / "inventories" / inventory, *(root / file for file in files), *extra]
         verdicts = []
-        for scenario in scenarios([str(path) for path in paths], Overrides(limits=LimitSpec(max_states=200_000, time_limit=10))):
+        for scenario in scenarios([str(path) for path in paths], Overrides(limits=LimitSpec(max_states=200_000))):
             report = run(attrs.evolve(scenario))
             verdicts.append(report.verdict)
+            assert report.verdict != "undecided" or scenario.not_encoded or (report.result and report.result.stopped == "max-states")
             if scenario.not_encoded:
                 assert report.verdict == "undecided"
                 assert all(re.match(r".*\.yaml:\d+: ", note) for note in scenario.not_encoded), scenario.not_encoded
         assert verdicts, inventory
         decided += all(verdict in ("holds", "violated") for verdict in verdicts)
-    assert decided >= 7
+    assert decided >= 6
