@@ -1,6 +1,6 @@
 """Measures the shipped models with each engine and each reduction, and writes docs/performance.md.
 
-    python benchmarks/models.py --json FILE [--models a,b] [--all] [--time-limit 60] [--write docs/performance.md]
+    python benchmarks/models.py --json FILE [--models a,b] [--all] [--time-limit 60] [--symbolic-limit 300] [--write docs/performance.md]
                                 [--toy FILE] [--growth FILE] [--promises FILE] [--render]
 
 Each search is a process of its own. FILE keeps what was measured before: models that are measured again replace what is there, all others
@@ -112,12 +112,14 @@ def _file(path: Path) -> ModelFile:
         raise measure.InputError(str(error)) from None
 
 
-def measured(name: str, ways: list[str], time_limit: float, memory: float, tell: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+def measured(
+    name: str, ways: list[str], time_limit: Callable[[Way], float], memory: float, tell: Callable[[str], None]
+) -> dict[str, dict[str, Any]]:
     """A row per way."""
     rows = {}
     for label in ways:
         way = WAYS[label]
-        done = measure.search(name, way.engine, *way.options, "--memory", str(memory), time_limit=time_limit)
+        done = measure.search(name, way.engine, *way.options, "--memory", str(memory), time_limit=time_limit(way))
         rows[label] = row(done)
         tell(f"{name}, {label}: {performance.brief(rows[label])}")
     return rows
@@ -129,6 +131,13 @@ def measured(name: str, ways: list[str], time_limit: float, memory: float, tell:
 @click.option("--ways", default=",".join(WAYS), show_default=True, help="Engines and reductions, separated by commas.")
 @click.option("--all", "everything", is_flag=True, help="The nightly models too.")
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, help="Seconds of a search.")
+@click.option(
+    "--symbolic-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300,
+    show_default=True,
+    help="Seconds of a search with decision diagrams, which take longer where every copy of an object hangs on every other.",
+)
 @click.option("--memory", type=click.FloatRange(min=0, min_open=True), default=8000, show_default=True, help="MB that a search may take.")
 @click.option("--toy", type=click.Path(path_type=Path), help="Figures of run.py.")
 @click.option("--growth", type=click.Path(path_type=Path), help="Figures of growth.py.")
@@ -141,6 +150,7 @@ def main(
     ways: str,
     everything: bool,
     time_limit: float,
+    symbolic_limit: float,
     memory: float,
     toy: Path | None,
     growth: Path | None,
@@ -159,8 +169,12 @@ def main(
         if more is not None:
             figures[key] = measure.load(more, f"--{key}")
     wrong = []
+
+    def limit(way: Way) -> float:
+        return symbolic_limit if way.engine == "symbolic" else time_limit
+
     for name in [] if render else chosen(names, everything):
-        rows = figures["models"].get(name, {}) | measured(name, labels, time_limit, memory, click.echo)
+        rows = figures["models"].get(name, {}) | measured(name, labels, limit, memory, click.echo)
         figures["models"][name] = {label: rows[label] for label in WAYS if label in rows}
         measure.write(file, figures)
         wrong += [f"{name}: {told}" for told in contradictions(rows)]

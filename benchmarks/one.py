@@ -73,6 +73,7 @@ def figures(result: Result) -> dict[str, Any]:
 @click.option("--promises", type=click.IntRange(min=0), help="Only the first so many promises.")
 @click.option("--expand", is_flag=True, help="Also look behind states that violate a promise.")
 @click.option("--time-limit", type=float, help="Seconds.")
+@click.option("--threads", type=click.IntRange(min=0), default=0, help="Of the explicit engine; 0: as many as there are cores.")
 @click.option("--memory", type=float, help="MB of the whole process.")
 def main(
     what: str,
@@ -83,12 +84,14 @@ def main(
     expand: bool,
     time_limit: float | None,
     memory: float | None,
+    threads: int,
 ) -> None:
     """Searches WHAT with ENGINE."""
     model, limits = model_of(what, bug)
     if promises is not None:
         model = with_promises(model, promises)
-    limits = attrs.evolve(limits, time_limit=time_limit, memory=None if memory is None else int(memory * 1e6), expand_violating=expand)
+    room = None if memory is None else int(memory * 1e6)
+    limits = attrs.evolve(limits, threads=threads, time_limit=time_limit, memory=room, expand_violating=expand)
     more: dict[str, Any] = {}
     if reduce:
         from dra_spec.explorer.reductions import Reductions

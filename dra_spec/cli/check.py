@@ -13,6 +13,7 @@ from dra_spec.cli.options import Change, change_options, output_option
 from dra_spec.cli.progress import progress_line
 from dra_spec.cli.reduce import reduce_options, reductions
 from dra_spec.cli.report import Finished, TextReport, as_json, warnings
+from dra_spec.explorer import crew
 from dra_spec.explorer.reductions import Reductions
 from dra_spec.scenario.run import run
 from dra_spec.scenario.scenario import Report, Scenario
@@ -38,6 +39,13 @@ from dra_spec.traces.counterexample import Counterexample, counterexamples, weig
     help="Where states have more than 256 bits keep fingerprints of 128 bits; the verdict gives the probability that one was overlooked.",
 )
 @click.option(
+    "--threads",
+    type=click.IntRange(0, crew.MOST),
+    default=0,
+    metavar="N",
+    help="Of the explicit engine; 0, the default: as many as there are cores. What is found does not depend on it.",
+)
+@click.option(
     "--audit", is_flag=True, help="Afterwards run the model's functions again in other surroundings: they may see only what they read."
 )
 @click.option("--trace-dir", type=click.Path(file_okay=False, path_type=Path), help="Write each counterexample to a file in this folder.")
@@ -51,6 +59,7 @@ def command(
     reduce: Reductions,
     por: bool,
     fingerprints: bool,
+    threads: int,
     audit: bool,
     trace_dir: Path | None,
     output: str,
@@ -73,7 +82,7 @@ def command(
     finished: list[Finished] = []
     codes: list[int] = []
     for scenario in todo:
-        item = _check(scenario, engine, audit, trace_dir, chosen, fingerprints)
+        item = _check(scenario, engine, audit, trace_dir, chosen, fingerprints, threads)
         finished.append(item)
         codes.append(_code(item))
         if printer is not None:
@@ -90,9 +99,11 @@ def command(
     ctx.exit(code)
 
 
-def _check(scenario: Scenario, engine: str | None, audit: bool, trace_dir: Path | None, chosen: Reductions, fingerprints: bool) -> Finished:
+def _check(
+    scenario: Scenario, engine: str | None, audit: bool, trace_dir: Path | None, chosen: Reductions, fingerprints: bool, threads: int
+) -> Finished:
     with progress_line(scenario.name) as show:
-        report = run(scenario, engine or scenario.file.engine, show, audit, chosen, fingerprints)
+        report = run(scenario, engine or scenario.file.engine, show, audit, chosen, fingerprints, threads)
     if report.result.choice:
         click.echo(f"{scenario.name}: engine {report.result.engine}: {report.result.choice}", err=True)
     if report.result.audit:

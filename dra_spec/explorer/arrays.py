@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-# codes in trees: >= 0 an inner node, or never seen, or on the list of requests, or leaf n as LEAF - n
-UNKNOWN, REQUESTED, LEAF = -1, -2, -3  # leaf n has the code LEAF - n
+# codes in trees: >= 0 an inner node, or never seen, or leaf n as LEAF - n
+UNKNOWN, LEAF = -1, -3  # leaf n has the code LEAF - n
 # statuses
 DONE, GROW, FULL, LIMIT, CONFLICT = 0, 1, 2, 3, 4
 # counters
-STATES, POS, END, FAULTY, RETRIES, REQUESTS, RENAMES, BUFFERED, EDGES, MAX_STATES, LISTED, EXPAND_ALL, STAMP, WIDEST, RENAMED, TOUCHED = (
+STATES, POS, END, FAULTY, RETRIES, REQUESTS, RENAMES, BUFFERED, EDGES, MAX_STATES, LISTED, EXPAND_ALL, STAMP, WIDEST, APART, TOUCHED = (
     range(16)
 )
 COUNTERS = 16
@@ -106,8 +106,9 @@ class Work(NamedTuple):
     retries: Any  # state << ACTION_BITS | action
     again: Any  # the same, being worked off
     ready: Any  # of the state at hand: action, leaf
-    requests: Any  # state, tree
+    requests: Any  # state, tree, place in the trees
     request_after: Any  # values of the state after, for step invariants
+    asked: Any  # the places in trees that are on the list of requests, as a table
     taken: Any  # per action
     enabled: Any
     beyond: Any  # per reason
@@ -115,6 +116,27 @@ class Work(NamedTuple):
     step_bad: Any  # per property: state, via
     saw: Any  # per property: truths seen, as bits
     tree_property: Any  # per tree: index of its property
+
+
+class Pile(NamedTuple):
+    """The successors that several workers made (kernels_share.py); each worker has a part of it as the buffer of its `Work`."""
+
+    rows: Any
+    kept: Any
+    source: Any
+    via: Any
+    hashes: Any
+    became: Any
+    pieces: Any  # from, to; in the order of the states that the successors come from
+
+
+class Share(NamedTuple):
+    """What a worker looks after in the table."""
+
+    bounds: Any  # first and last place; how many searches are left over; (nothing); how many states there are
+    fresh: Any  # per piece: how many new states were found
+    late: Any  # searches that are left over: place in the pile, piece
+    mine: Any  # places in the pile
 
 
 class Versions(NamedTuple):
@@ -129,4 +151,4 @@ class Versions(NamedTuple):
     names: Any  # rename table: bearer << 32 | value, + 1
     name_masks: Any
     name_values: Any
-    requests: Any  # places in the rename table
+    requests: Any  # names that are not known yet: name, mask

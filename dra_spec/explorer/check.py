@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Sequence
 
 import attrs
 
-from dra_spec.explorer import dead, narrowed, por, symmetry
+from dra_spec.explorer import beside, dead, narrowed, por, symmetry
 from dra_spec.explorer.audit import Auditor, scouted
 from dra_spec.explorer.auto import choose
-from dra_spec.explorer.control import Control
+from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.fingerprints import unused
 from dra_spec.explorer.model import LiveWhen, Model
 from dra_spec.explorer.reductions import NONE, Reductions, Refuted, refused
@@ -52,6 +52,12 @@ def explore(
         result = attrs.evolve(assemble(model, explored, control.seconds), choice=why)
         if audit:
             result = attrs.evolve(result, audit="; ".join([str(Auditor(trees()).run()), *(tell() for tell in explored.audits)]))
+    if audit:
+
+        def search(other: Model, most: Limits, used: Reductions) -> Result:
+            return explore(other, most, engine, None, interrupted, False, used)
+
+        result = beside.audited(model, result, limits, reductions, search)
     if reductions.por and any(report.name == por.NAME and report.applied for report in result.reductions):
         without = attrs.evolve(reductions, por="")
         result = por.told(result, reductions.por, model)
@@ -70,16 +76,24 @@ def _narrowed(
 ) -> Result:
     """A search in sub-models, and with steps merged; the limits are for all of it. With `audit` one without that beside it."""
     rest = attrs.evolve(reductions, cone=False, merge=False)
+    limits = attrs.evolve(limits, expand_violating=expands_all(model, limits))  # a part need not have the promise that asks for it
     control = Control(limits)
+    ended = False
+
+    def stop() -> bool:
+        return ended or (interrupted is not None and interrupted())
 
     def search(part: Model) -> Result:
+        nonlocal ended
         left = None if limits.time_limit is None else max(0.0, limits.time_limit - control.seconds)
-        return explore(part, attrs.evolve(limits, time_limit=left), engine, progress, interrupted, audit, rest)
+        found = explore(part, attrs.evolve(limits, time_limit=left), engine, progress, stop, audit, rest)
+        ended = ended or found.stopped == "interrupted"  # for the parts that follow, too
+        return found
 
     result = narrowed.explore(model, limits, reductions, search)
     if audit:
         most = attrs.evolve(limits, max_states=max(10_000, narrowed.TIMES * result.states), time_limit=max(1.0, result.seconds))
-        narrowed.compare(result, explore(model, most, engine, None, interrupted, False, rest))
+        narrowed.compare(result, explore(model, most, engine, None, stop, False, rest))
         result = attrs.evolve(result, audit="; ".join([result.audit, narrowed.audited(model)]))
     return attrs.evolve(result, seconds=control.seconds)
 
@@ -131,7 +145,7 @@ def _search(
         return explicit.run(), lambda: explicit.machine.trees
     report = por.attached(explicit, lambda most: ExplicitSearch(model, Control(most), group, live), reductions)
     explored = explicit.run()
-    explored.reductions = [report]
+    explored.reductions = [por.taken(report, explicit)]
     if report.applied:
         explored.audits = [*explored.audits, lambda: por.audited(explicit)]
     return explored, lambda: explicit.machine.trees

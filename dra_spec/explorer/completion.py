@@ -17,87 +17,35 @@ from typing import Any
 
 import attrs
 
-from dra_spec.explorer.footprints_versions import Compared, Unfit, Unnumbered, bears_versions, replaced, shape, without_numbers
+from dra_spec.explorer.compound import Hole, Number, Some, filled, part_of
+from dra_spec.explorer.footprints_versions import Unnumbered, bears_versions, replaced
 from dra_spec.explorer.intern import function_key, identity
-from dra_spec.explorer.model import WHOLE, Projection, Slot
-from dra_spec.explorer.values import Version, key
+from dra_spec.explorer.known_values import Test, Values, unseen
+from dra_spec.explorer.model import WHOLE, Projection
+from dra_spec.explorer.values import Version
 
-MOST_VALUES = 300  # of one slot
 MOST_LEAVES = 4_000  # of one tree
 MOST_RUNS = 60_000  # of the model's actions and parts, in all
+RUNS_OF_AUTO = 4_000  # the same where nobody asked for a certain reduction
 MOST_OF_PROMISE = 2_000  # runs of a promise
 _MOST_CHOICES = 400  # on one path
+COMPARES, LOOKS_INTO = -1, -2  # instead of a slot
 
 
-class TooWide(Exception):
-    """A tree cannot be completed within the budgets; the text says why."""
-
-
-class Values:
-    """The known values of each slot, version numbers taken out, and what observers see of them."""
-
-    def __init__(self, slots: Sequence[Slot[Any]]) -> None:
-        self.slots = slots
-        self.index = {slot: i for i, slot in enumerate(slots)}
-        self.values: list[list[Any]] = [[] for _ in slots]
-        self.wide: dict[int, str] = {}  # slots of which the values are not known, and why
-        self._numbers: list[dict[Hashable, int]] = [{} for _ in slots]
-        self._seen: dict[tuple[int, Hashable], list[Hashable]] = {}
-        self._places: dict[Hashable, int] = {}
-
-    def add(self, slot: int, value: Any) -> bool:
-        """Whether the value is new."""
-        if slot in self.wide:
-            return False
-        try:
-            bare = without_numbers(value)
-            name = key(bare)
-        except (Unfit, TypeError) as error:
-            return self.give_up(slot, str(error))
-        if name in self._numbers[slot]:
-            return False
-        if len(self.values[slot]) == MOST_VALUES:
-            return self.give_up(slot, f"it may have more than {MOST_VALUES} values")
-        self._numbers[slot][name] = len(self.values[slot])
-        self.values[slot].append(bare)
-        return True
-
-    def give_up(self, slot: int, why: str) -> bool:
-        """The slot may have any value from now on. Whether that is new."""
-        if slot in self.wide:
-            return False
-        self.wide[slot] = why
-        return True
-
-    def number(self, slot: int, value: Any) -> int:
-        """The number of a value among the known ones, -1: not known."""
-        return self._numbers[slot].get(shape(value), -1)
-
-    def place(self, of: Hashable) -> int:
-        """A number for where a version was found (a position and an observer): the same in all runs."""
-        return self._places.setdefault(of, len(self._places))
-
-    def sights(self, slot: int, what: Projection, name: Hashable) -> list[Hashable]:
-        """Per value what is seen of it: equal for values that look the same; where that hangs on versions, each value by itself."""
-        seen = self._seen.setdefault((slot, name), [])
-        for number in range(len(seen), len(self.values[slot])):
-            value = self.values[slot][number]
-            if what == WHOLE:
-                seen.append(("value", number))
-                continue
-            try:
-                found = what.of(replaced(value, lambda version: Unnumbered(version.of, 0, None)))
-                seen.append(("sight", shape(found)))
-            except (Compared, Exception):  # an exception: a run that comes here will meet it again
-                seen.append(("value", number))
-        return seen
+class TooWide(BaseException):
+    """A tree cannot be completed within the budgets; the text says why. Not an `Exception`, which a model's function may handle."""
 
 
 @attrs.define(eq=False)
 class Node:
-    """A place where a run looks at a slot, or compares two versions (slot -1): one child for each thing that it may find."""
+    """A place where a run looks at a slot (its position), into a hole, or compares: one child for each thing that it may find.
+
+    `at`: the position, or the place of the hole; `domain`: the number of the slot or part in `Values`, -1 where it compares.
+    """
 
     slot: int
+    at: Hashable
+    domain: int
     observer: Hashable
     what: Projection
     path: tuple[tuple[Node, Hashable], ...]
@@ -105,6 +53,23 @@ class Node:
     example: dict[Hashable, int] = attrs.field(factory=dict)  # per thing that may be found the first value that shows it
     options: dict[Hashable, None] = attrs.field(factory=dict)  # all that may be found, as of so many values
     known: int = -1
+
+    def candidates(self, values: Values, sight: Hashable | None = None) -> Iterator[int]:
+        """The values that there may be, given what was seen before; with `sight` those that look so."""
+        wanted = seen_of(self.path, self.at)
+        if sight is not None:
+            wanted.append((self.observer, self.what, sight))
+        return values.candidates(self.domain, wanted)
+
+    def all_options(self, values: Values) -> dict[Hashable, None]:
+        """All that may be found."""
+        if self.slot == COMPARES:
+            return {False: None, True: None}
+        if self.known != len(values.values[self.domain]):
+            self.known = len(values.values[self.domain])
+            seen = values.sights(self.domain, self.what, self.observer)
+            self.options = dict.fromkeys(seen[number] for number in self.candidates(values))
+        return self.options
 
 
 @attrs.frozen(eq=False)
@@ -115,24 +80,21 @@ class Leaf:
     result: Any
 
     def numbers(self, values: Values) -> dict[int, frozenset[int]]:
-        """Per position that was looked at the numbers of the values with which a run ends here."""
+        """Per position that was looked at the numbers of the values with which a run may end here; of skeletons where a slot is split."""
         found: dict[int, frozenset[int]] = {}
         for node, sight in self.path:
             if node.slot >= 0:
-                found[node.slot] = frozenset(candidates(values, node, sight))
+                found[node.slot] = frozenset(node.candidates(values, sight))
         return found
 
+    def answers(self) -> dict[Hashable, Hashable]:
+        """How versions compared, and what was seen of holes."""
+        return {(node.slot, node.at, node.observer): sight for node, sight in self.path if node.slot < 0}
 
-def candidates(values: Values, node: Node, sight: Hashable | None = None) -> Iterator[int]:
-    """The values that a node's slot may have there, given what was seen of it before; with `sight` those that look so."""
-    slot = node.slot % len(values.slots)
-    wanted = [(n.observer, n.what, s) for n, s in node.path if n.slot == node.slot]
-    if sight is not None:
-        wanted.append((node.observer, node.what, sight))
-    tests = [(values.sights(slot, what, name), s) for name, what, s in wanted]
-    for number in range(len(values.values[slot])):
-        if all(seen[number] == s for seen, s in tests):
-            yield number
+
+def seen_of(path: Sequence[tuple[Node, Hashable]], at: Hashable) -> list[Test]:
+    """What was seen on a path of a slot or a hole."""
+    return [(node.observer, node.what, sight) for node, sight in path if node.slot != COMPARES and node.at == at]
 
 
 def _captured(fn: Any) -> tuple[Any, ...]:
@@ -144,66 +106,106 @@ def _captured(fn: Any) -> tuple[Any, ...]:
 
 
 class Run:
-    """One run of a function: it finds what `decisions` say, and then the first thing that there is; keeps what it found."""
+    """One run of a function: it finds what `decisions` say, and then the first thing that there is; keeps what it found.
 
-    def __init__(self, values: Values, decisions: Sequence[tuple[Node, Hashable]], root: list[Node | Leaf]) -> None:
+    `promise`: it meets no holes, as an evaluator of expressions may tell a hole from what it stands for; and it makes no versions.
+    """
+
+    def __init__(self, values: Values, decisions: Sequence[tuple[Node, Hashable]], root: list[Node | Leaf], promise: bool = False) -> None:
         self.values, self.decisions, self.root = values, decisions, root
         self.path: list[tuple[Node, Hashable]] = []
         self._known: dict[Hashable, Any] = {}
+        self._promise = promise
+        self._ended = False
 
-    def fresh(self, value: Any, place: int) -> Any:
-        """The value with versions that this run may compare. `place`: where the value was found."""
+    def fresh(self, value: Any, place: Hashable) -> Any:
+        """The value with versions that this run may compare, and holes into which it may look. `place`: where the value was found."""
         count = iter(range(1 << 30))
 
-        def make(version: Version) -> Version:
-            return Unnumbered(version.of, (place, next(count)), self.compare)
+        def version(found: Version) -> Version:
+            return Unnumbered(found.of, (place, next(count)), self)
 
-        return replaced(value, make)
+        def part(found: Any) -> Any:
+            where = (place, next(count))
+            if type(found) not in (Some, Hole):
+                return Number(where, self)
+            hole = Hole(found.part if type(found) is Some else part_of(found)[0], where, self)
+            return filled(hole) if self._promise else hole
 
-    def compare(self, question: Hashable) -> bool:
-        """Chooses how two versions compare; the same pair always in the same way."""
+        return replaced(value, version, part)
+
+    # what holes and versions ask (compound.Chooser)
+
+    def compare(self, question: Hashable, of: str | None) -> bool:
+        """Chooses how two versions compare; the same pair always in the same way. All versions of an object that never gets another one are
+        the same."""
+        if of is not None and not self.values.choices.moves(of):
+            return isinstance(question, tuple) and question[0] == "="
         known = ("compared", question)
         if known not in self._known:
-            self._known[known] = self._choose(-1, question, WHOLE)
+            self._known[known] = self._choose(COMPARES, None, -1, question, WHOLE)
         return bool(self._known[known])
+
+    def moved(self, of: str) -> None:
+        """An object gets a new version."""
+        if self._promise and not self.values.choices.moves(of):
+            raise TooWide(f"it makes versions of {of}")
+        self.values.moved(of)
+
+    def into(self, part: int, place: Hashable, name: str, fn: Callable[..., Any] | None) -> Any:
+        """Looks into a hole."""
+        return self._look(LOOKS_INTO, place, part, Projection(name, fn))
+
+    def tests(self, place: Hashable) -> Sequence[Test]:
+        """What was seen of a hole up to now."""
+        return seen_of(self.path, place)
+
+    # looks
 
     def read(self, position: int, what: Projection) -> Any:
         """What the run finds in a slot (position: slot, or slot + number of slots for the state after)."""
+        return self._look(position, position, position % len(self.values.slots), what)
+
+    def _look(self, slot: int, at: Hashable, domain: int, what: Projection) -> Any:
         observer: Hashable = what.name
         if what.fn is not None:
             if any(map(bears_versions, (*what.args, *_captured(what.fn)))):
-                return what.of(self.read(position, WHOLE))  # what is seen hangs on versions of this run: look at the value as a whole
+                return what.of(self._look(slot, at, domain, WHOLE))  # what is seen hangs on versions of this run: look at the whole value
             observer = (what.name, function_key(what.fn), identity(what.args))
-        known = (position, observer)
+        known = (at, observer)
         if known not in self._known:
-            slot = position % len(self.values.slots)
-            if slot in self.values.wide:
-                raise TooWide(f"it reads {self.values.slots[slot]}: {self.values.wide[slot]}")
-            sight, place = self._choose(position, observer, what), self.values.place(known)
+            if domain in self.values.wide:
+                raise TooWide(f"it reads {self.values.name(domain)}: {self.values.wide[domain]}")
+            sight = self._choose(slot, at, domain, observer, what)
             node = self.path[-1][0]
             if sight not in node.example:
-                node.example[sight] = next(candidates(self.values, node, sight))
-            value = self.values.values[slot][node.example[sight]]
-            self._known[known] = what.of(self.fresh(value, place)) if sight[0] == "value" else self.fresh(what.of(value), place)
+                node.example[sight] = next(node.candidates(self.values, sight))
+            value = self.values.values[domain][node.example[sight]]
+            if sight[0] == "value":
+                self._known[known] = what.of(self.fresh(value, self.values.place((at, WHOLE.name))))
+            else:
+                self._known[known] = self.fresh(what.of(unseen(value)), self.values.place(known))
         return self._known[known]
 
-    def _choose(self, position: int, observer: Hashable, what: Projection) -> Any:
-        at = len(self.path)
-        if at == _MOST_CHOICES:
+    def _choose(self, slot: int, at: Hashable, domain: int, observer: Hashable, what: Projection) -> Any:
+        depth = len(self.path)
+        if self._ended:
+            raise TooWide("something keeps values from one run to the next")
+        if depth == _MOST_CHOICES:
             raise TooWide(f"a path has more than {_MOST_CHOICES} choices")
-        node = self._next(position, observer, what)
-        sight = self.decisions[at][1] if at < len(self.decisions) else next(iter(options(self.values, node)))
+        node = self._next(slot, at, domain, observer, what)
+        sight = self.decisions[depth][1] if depth < len(self.decisions) else next(iter(node.all_options(self.values)))
         self.path.append((node, sight))
         return sight
 
-    def _next(self, position: int, observer: Hashable, what: Projection) -> Node:
+    def _next(self, slot: int, at: Hashable, domain: int, observer: Hashable, what: Projection) -> Node:
         """The node where the run is; a new one if it is the first to come here."""
         before = self.path[-1] if self.path else None
         known = self.root[0] if before is None and self.root else None if before is None else before[0].children.get(before[1])
         if known is None:
-            known = Node(position, observer, what, tuple(self.path))
+            known = Node(slot, at, domain, observer, what, tuple(self.path))
             self._hang(known)
-        if not isinstance(known, Node) or (known.slot, known.observer) != (position, observer):
+        if not isinstance(known, Node) or (known.slot, known.at, known.observer) != (slot, at, observer):
             raise TooWide("it is not a function of what it reads")
         return known
 
@@ -216,26 +218,15 @@ class Run:
 
     def end(self, result: Any) -> None:
         """Hangs the leaf below the last thing that was found."""
+        self._ended = True
         self._hang(Leaf(tuple(self.path), result))
 
 
-def options(values: Values, node: Node) -> dict[Hashable, None]:
-    """All that may be found at a node."""
-    if node.slot < 0:
-        return {False: None, True: None}
-    slot = node.slot % len(values.slots)
-    if node.known != len(values.values[slot]):
-        node.known = len(values.values[slot])
-        seen = values.sights(slot, node.what, node.observer)
-        node.options = dict.fromkeys(seen[number] for number in candidates(values, node))
-    return node.options
-
-
 class Completion:
-    """One function, completed. `run(run)` runs it and gives the result for the leaf."""
+    """One function, completed. `run(run)` runs it and gives the result for the leaf. `promise`: it is no function of the model's steps."""
 
-    def __init__(self, who: str, run: Callable[[Run], Any]) -> None:
-        self.who, self._run = who, run
+    def __init__(self, who: str, run: Callable[[Run], Any], promise: bool = False) -> None:
+        self.who, self._run, self._promise = who, run, promise
         self.root: list[Node | Leaf] = []
         self.leaves: list[Leaf] = []
         self.reads: set[int] = set()  # positions
@@ -252,25 +243,25 @@ class Completion:
             node = todo.pop()
             if isinstance(node, Leaf):
                 continue
-            self.reads.add(node.slot)
-            if node.slot >= 0 and node.slot % len(values.slots) in values.wide:
-                raise TooWide(f"it reads {values.slots[node.slot % len(values.slots)]}: {values.wide[node.slot % len(values.slots)]}")
-            for sight in options(values, node):
+            if node.slot >= 0:
+                self.reads.add(node.slot)
+            if node.domain in values.wide:
+                raise TooWide(f"it reads {values.name(node.domain)}: {values.wide[node.domain]}")
+            for sight in node.all_options(values):
                 if sight not in node.children:
                     if self.runs - begun >= most or len(self.leaves) >= MOST_LEAVES:
                         raise TooWide(f"it has more than {len(self.leaves)} paths")
                     self._once(values, (*node.path, (node, sight)), new)
+                if values.again:  # runs choose other things from now on
+                    return new
                 todo.append(node.children[sight])
-        self.reads.discard(-1)
         return new
 
     def _once(self, values: Values, decisions: Sequence[tuple[Node, Hashable]], new: list[Leaf]) -> None:
         self.runs += 1
-        run = Run(values, decisions, self.root)
+        run = Run(values, decisions, self.root, self._promise)
         try:
             result = self._run(run)
-        except TooWide:
-            raise
         except Exception as error:  # in a combination of values that no state may have: then nothing is known of it
             raise TooWide(f"{type(error).__name__}: {error}") from error
         run.end(result)

@@ -109,7 +109,8 @@ def _cone(model: Model, footprints: Footprints, promises: Iterable[int]) -> tupl
 
 def whole(model: Model, promises: Sequence[Property]) -> SubModel:
     """The model as a part of itself."""
-    return SubModel(attrs.evolve(model, properties=promises), {action: action for action in model.actions}, True)
+    part = model if promises is model.properties else attrs.evolve(model, properties=promises)
+    return SubModel(part, {action: action for action in model.actions}, True)
 
 
 def _part(model: Model, footprints: Footprints, slots: frozenset[int], actions: frozenset[int], names: frozenset[str]) -> SubModel:

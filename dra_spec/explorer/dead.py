@@ -154,10 +154,11 @@ class Deaths:
     def _support(self, d: int) -> frozenset[int]:
         return self.walker.reads(self.before[d]) | self.walker.reads(self.after[d])
 
-    def check(self) -> None:
-        """Looks whether a step made a slot live without writing it. Raises `Refuted`."""
-        fault = self.arrays().fault
-        if fault[0]:
+    def check(self, faults: Sequence[Ints | NDArray[np.int64]] = ()) -> None:
+        """Looks whether a step made a slot live without writing it. Raises `Refuted`. `faults`: noted by workers of their own."""
+        found = [fault for fault in (self.arrays().fault, *faults) if fault[0]]
+        if found:
+            fault = min(found, key=lambda fault: int(fault[1]))
             declared, action = self.live[int(fault[3])], self.trees.model.actions[int(fault[2])]
             raise Refuted(NAME, str(declared), f"{action} makes it live without writing it")
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer import fingerprints
+from dra_spec.explorer import crew, fingerprints, parallel
 from dra_spec.explorer.control import Control, expands_all
+from dra_spec.explorer.crew import Crew
 from dra_spec.explorer.dead_audit import STATES, DeadAudit
 from dra_spec.explorer.explicit_fair import FairGraph
 from dra_spec.explorer.intern import Ints
@@ -17,7 +18,9 @@ from dra_spec.explorer.lifting import Lifting
 from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.native import Kernel
+from dra_spec.explorer.parallel import Parallel
 from dra_spec.explorer.plain import NO_GOAL
+from dra_spec.explorer.reductions import Refuted
 from dra_spec.explorer.replay import Replay
 from dra_spec.explorer.result import Explored, Found
 from dra_spec.explorer.semantics import Semantics, State
@@ -27,7 +30,7 @@ from dra_spec.explorer.values import key
 
 _HASH_OF, _SPREAD_BACK = Kernel("kernels_base", "hash_of"), Kernel("kernels_graph", "spread_back")
 _INDEX_EDGES = Kernel("kernels_graph", "index_edges")
-_CHUNK = 1 << 13  # states per call of a kernel
+_CHUNK = 1 << 14  # states that are expanded before what is missing is learned, at most
 _ARRANGED = 1 << 14  # states after which the trees are known well enough to arrange the rows
 _MOST_CLASSES = 1 << 16  # of edges
 
@@ -43,7 +46,9 @@ class ExplicitSearch:
         self.expanded = 0  # states below were expanded, with all their misses resolved
         self._all = expands_all(model, control.limits)
         self._classes, action_class = self._edge_classes()
-        self.machine = Machine(model, action_class, self._allow, group, live, control.limits.fingerprints)
+        self._crew = Crew(crew.size(control.limits.threads))
+        self.machine = Machine(model, action_class, self._allow, group, live, control.limits.fingerprints, self._crew)
+        self._parallel = Parallel(self.machine, self._crew) if self._crew.size > 1 else None
         most = control.limits.max_states
         self.machine.ctl[k.MAX_STATES] = np.iinfo(np.int64).max if most is None else most
         self.machine.ctl[k.EXPAND_ALL] = self._all
@@ -85,18 +90,57 @@ class ExplicitSearch:
         try:
             self._search()
             self._judge_graph()
-            if self.machine.orbits:
-                self.machine.orbits.finish()
-            if self.machine.deaths:
-                self.machine.deaths.finish()
+            self._finish()
         except Stopped as stop:
             self.stopped = str(stop)
             self._after_stop()
+            self._finish_stopped()
         except KeyboardInterrupt:
             self.stopped = "interrupted"
+        finally:
+            self._crew.close()
         return self._explored(startup)
 
+    def _finish(self) -> None:
+        """What the reductions check when all paths are known. Raises `Refuted`."""
+        if self.machine.orbits:
+            self.machine.orbits.finish()
+        if self.machine.deaths:
+            self.machine.deaths.finish()
+
+    def _finish_stopped(self) -> None:
+        """The same for a search that was stopped. Other violations are asked of the plain semantics before they are shown; that a goal
+        cannot be reached is not, so it must not rest on something that does not hold. Raises `Refuted` where it pays to begin again."""
+        try:
+            self._finish()
+        except Refuted as error:
+            if self.stopped in ("depth", "max-states"):
+                raise
+            for promise, found in zip(self.model.properties, self.found, strict=True):
+                if isinstance(promise, AlwaysPossible) and found.state is not None:
+                    found.state, found.unjudged = None, f"{self.stopped}; {error.name}: {error}"
+
+    def look(self) -> None:
+        """Searches and learns, and judges nothing about the whole graph. Raises `Stopped`; what was learned is whole then."""
+        try:
+            self._search()
+        except Stopped:
+            self.machine.ctl[k.BUFFERED] = 0
+            self.machine.learn()
+            raise
+
     def _search(self) -> None:
+        try:
+            self._levels()
+        finally:
+            self._settle()
+
+    def _settle(self) -> None:
+        """What several threads found is written; before one thread goes on."""
+        if self._parallel:
+            self._parallel.finish()
+
+    def _levels(self) -> None:
         self._add_initial()
         level, arranged = (0, self.machine.states), False
         self._level_end = level[1]
@@ -107,12 +151,13 @@ class ExplicitSearch:
                     raise Stopped("depth")
                 self.expanded = level[1]
                 return
-            for begin in range(level[0], level[1], _CHUNK):
+            while self.expanded < level[1]:
                 self._check()
-                end = min(begin + _CHUNK, level[1])
+                begin, end = self.expanded, min(self.expanded + self.machine.block(_CHUNK), level[1])
                 self._expand(begin, end)
                 self.expanded = end
                 self.control.report(self.machine.states, self.machine.states - level[1], self.depth, self.machine.memory)
+            self._settle()
             if self.machine.store.narrow:
                 self._judge_stuck()
                 self.machine.store.forget(self.expanded)
@@ -127,7 +172,12 @@ class ExplicitSearch:
     def _expand(self, begin: int, end: int) -> None:
         if self.stubborn is not None:
             self.stubborn.expand(begin, end)
+        elif self._parallel and end - begin >= parallel.LEAST and self._parallel.expand(begin, end):
+            if self.machine.ctl[k.RETRIES]:
+                self._settle()
+                self.machine.resolve(self.machine.expand)
         else:
+            self._settle()
             self.machine.drive(self.machine.expand, begin, end)
 
     def _check(self) -> None:
@@ -150,9 +200,15 @@ class ExplicitSearch:
 
     def _judge_level(self, begin: int, end: int) -> None:
         if len(self.machine.state_trees):
-            for at in range(begin, end, 8 * _CHUNK):
+            most = min(8 * _CHUNK, max(1, len(self.machine.work.retries) // len(self.machine.state_trees) - 1))
+            for at in range(begin, end, most):
                 self._check()
-                self.machine.drive(self.machine.judge, at, min(at + 8 * _CHUNK, end))
+                last = min(at + most, end)
+                if self._parallel and last - at >= 4 * parallel.LEAST:
+                    self._parallel.judge(at, last)
+                    self.machine.resolve(self.machine.judge)
+                else:
+                    self.machine.drive(self.machine.judge, at, last)
         self._judged = end
 
     # what is judged when the graph is there

@@ -8,14 +8,15 @@ over-approximation, because a look or a write outside the rooms is a mistake tha
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import attrs
 
-from dra_spec.explorer.completion import MOST_OF_PROMISE, MOST_RUNS, Completion, Leaf, Run, TooWide, Values
-from dra_spec.explorer.footprints_versions import has_value, without_numbers
+from dra_spec.explorer.completion import MOST_OF_PROMISE, MOST_RUNS, Completion, Leaf, Run, TooWide
+from dra_spec.explorer.footprints_versions import has_value
 from dra_spec.explorer.intern import function_key, identity
+from dra_spec.explorer.known_values import Choices, Values
 from dra_spec.explorer.model import (
     Action,
     AlwaysPossible,
@@ -80,20 +81,17 @@ class Footprints:
 
     def __init__(self, model: Model, most_runs: int = MOST_RUNS) -> None:
         self.model = model
-        self.values = Values(model.slots)
         self._most = most_runs
         self._runs = 0
         self._of_room: dict[str, set[int]] = {}
         for i, slot in enumerate(model.slots):
             self._of_room.setdefault(slot.room, set()).add(i)
-        self._functions = [_Function(Completion(str(a), partial(self._run_action, a)), a.rooms) for a in model.actions]
-        self._part: dict[Hashable, int] = {}
         self._properties: dict[int, Footprint] = {}
         self._property_leaves: dict[int, list[Leaf]] = {}
-        for state in model.initial_states():
-            for at, value in enumerate(state):
-                self.values.add(at, value)
-        self._fixed_point()
+        choices = Choices()
+        self._begin(choices)
+        while self.values.again:
+            self._begin(choices)
         self.actions: Sequence[Footprint] = [self._footprint(i) for i in range(len(model.actions))]
 
     @property
@@ -103,14 +101,22 @@ class Footprints:
 
     # the fixed point
 
-    def _fixed_point(self) -> None:
+    def _begin(self, choices: Choices) -> None:
+        """Completes all trees, unless it turns out on the way that other choices are needed."""
+        self.values = Values(self.model.slots, choices)
+        self._functions = [_Function(Completion(str(a), partial(self._run_action, a)), a.rooms) for a in self.model.actions]
+        self._part: dict[Hashable, int] = {}
+        for state in self.model.initial_states():
+            for at, value in enumerate(state):
+                self.values.add(at, value)
         size = -1
-        while size != (size := self._size()):
+        while size != (size := self._size()) and not self.values.again:
             at = 0
-            while at < len(self._functions):  # parts are added on the way
+            while at < len(self._functions) and not self.values.again:  # parts are added on the way
                 if not self._functions[at].too_wide:
                     self._complete(at)
                 at += 1
+            self.values.settle()
 
     def _size(self) -> int:
         """Grows with each round that found something."""
@@ -124,7 +130,10 @@ class Footprints:
             for leaf in function.completion.complete(self.values, max(0, self._most - self._runs)):
                 self._take(function, leaf)
         except TooWide as reason:
+            if self.values.again:  # what was asked before it changed what runs choose
+                return
             function.too_wide = str(reason)
+            self.values.not_all_known()
             for slot in self._in(function.rooms):
                 self.values.give_up(slot, f"{function.completion.who} may write anything to it")
         self._runs += function.completion.runs - before
@@ -152,8 +161,7 @@ class Footprints:
         for slot, value in updates.items():
             check_room(slot, rooms, who)
             at = self.values.index[slot]
-            self.values.add(at, value)
-            constants.append((at, -1 if at in self.values.wide else self.values.number(at, value)))
+            constants.append((at, self.values.add(at, value)))
         return tuple(constants)
 
     def _run_action(self, action: Action, run: Run) -> tuple[Effect, ...]:
@@ -166,14 +174,14 @@ class Footprints:
 
     def _part_name(self, part: Part, rooms: frozenset[str]) -> tuple[Hashable, tuple[Any, ...]]:
         """A key of a part that leaves version numbers out, and its arguments without them."""
-        bare = tuple(without_numbers(arg) if has_value(arg) else arg for arg in part.args)
+        bare = tuple(self.values.listed(arg) if has_value(arg) else arg for arg in part.args)
         return (function_key(part.fn), identity(bare), rooms), bare
 
     def _part_of(self, part: Part, rooms: frozenset[str]) -> int:
         name, bare = self._part_name(part, rooms)
         if name not in self._part:
             self._part[name] = len(self._functions)
-            self._functions.append(_Function(Completion(str(part), partial(self._run_part, Part(part.fn, bare), rooms)), rooms))
+            self._functions.append(_Function(Completion(part.fn.__qualname__, partial(self._run_part, Part(part.fn, bare), rooms)), rooms))
         return self._part[name]
 
     def _run_part(self, part: Part, rooms: frozenset[str], run: Run) -> tuple[Effect, ...]:
@@ -215,13 +223,17 @@ class Footprints:
             return Footprint(self._in(rooms), self._in(rooms), False, reason=reason)
         return Footprint(frozenset(function.completion.reads), frozenset(function.writes), True)
 
-    def leaves(self, action: int) -> Sequence[Leaf]:
-        """The leaves of an action whose footprint is exact; a leaf's result is a tuple of `Effect`."""
-        return self._functions[action].completion.leaves
+    def leaves(self, function: int) -> Sequence[Leaf]:
+        """The leaves of an action whose footprint is exact, or of a part (an index from `Effect.parts`); their results are `Effect`s."""
+        return self._functions[function].completion.leaves
 
-    def part_leaves(self, part: int) -> Sequence[Leaf]:
-        """The leaves of a part (an index from `Effect.parts`)."""
-        return self._functions[part].completion.leaves
+    def looks(self, function: int) -> frozenset[int]:
+        """What an action, without its parts, or a part looks at."""
+        return frozenset(self._functions[function].completion.reads)
+
+    def sets(self, function: int) -> frozenset[int]:
+        """What an action, without its parts, or a part may set."""
+        return frozenset(self._functions[function].writes)
 
     def property(self, index: int) -> Footprint:
         """What a promise looks at; all slots if its tree is too wide. A promise about steps: at all actions to which it applies."""
@@ -239,7 +251,7 @@ class Footprints:
 
     def looks_at(self, fn: Callable[[View], object]) -> frozenset[int] | None:
         """The slots that a function of the state looks at; None: too wide to know."""
-        completion = Completion("", lambda run: fn(View(self._reader(run, None, ""))))
+        completion = Completion("", lambda run: fn(View(self._reader(run, None, ""))), promise=True)
         try:
             completion.complete(self.values, MOST_OF_PROMISE)
         except TooWide:
@@ -281,9 +293,10 @@ class Footprints:
                 return promise.goal(before)
             return promise.final(before) if isinstance(promise, DeadlockFree) else promise.fn(before)
 
-        return Completion(f"promise {promise.promise}", run)
+        return Completion(f"promise {promise.promise}", run, promise=True)
 
 
+@lru_cache(maxsize=2)  # reductions of one search ask for the same ones
 def footprints(model: Model, most_runs: int = MOST_RUNS) -> Footprints:
     """The footprints of a model: per action (in order) `Footprints.actions`, per promise `Footprints.property(index)`.
 

@@ -1,8 +1,8 @@
 """Versions of which only the object is known: how two of them compare is chosen, so that one run stands for all version numbers.
 
-Versions of an object are without bound, but a model only compares them. The completion of a tree (footprints_run.py) therefore keeps the
-values of a slot with all version numbers taken out, and runs the model's functions with versions that ask an oracle when they are
-compared.
+Versions of an object are without bound, but a model only compares them. The completion of a tree (completion.py) therefore keeps the
+values of a slot with all version numbers taken out, and runs the model's functions with versions that ask the run when they are
+compared. Two versions of an object that never gets a new one are the same, so nobody need ask (`Chooser.compare`).
 """
 
 from __future__ import annotations
@@ -12,26 +12,19 @@ from typing import Any
 
 import attrs
 
+from dra_spec.explorer.compound import Chooser, Unfit, Unknown, Unseen, is_unknown
 from dra_spec.explorer.values import Version, key
 
 
-class Compared(BaseException):
-    """A version was compared where there is no oracle."""
-
-
-class Unfit(Exception):
-    """A value from which version numbers cannot be taken without losing what it says."""
-
-
 class Unnumbered(Version):
-    """A version without a number. `choose(question)` answers yes or no; `place` tells the versions of one run apart."""
+    """A version without a number. `run` answers how it compares (None: nobody does); `place` tells the versions of one run apart."""
 
-    __slots__ = ("choose", "place")
-    choose: Callable[[Hashable], bool] | None
+    __slots__ = ("place", "run")
+    run: Chooser | None
     place: Hashable
 
-    def __init__(self, of: str, place: Hashable, choose: Callable[[Hashable], bool] | None) -> None:
-        for name, value in (("of", of), ("place", place), ("choose", choose)):
+    def __init__(self, of: str, place: Hashable, run: Chooser | None) -> None:
+        for name, value in (("of", of), ("place", place), ("run", run)):
             object.__setattr__(self, name, value)
 
     @property
@@ -41,21 +34,25 @@ class Unnumbered(Version):
 
     def next(self) -> Version:
         """The same one each time that it is asked for."""
-        return Unnumbered(self.of, ("next", self.place), self.choose)
+        if self.run is None:
+            raise Unseen
+        self.run.moved(self.of)
+        return Unnumbered(self.of, ("next", self.place), self.run)
 
     def _ask(self, question: str, other: Version) -> bool:
         """Asks about a pair always in the same order, so that the answers to one pair agree."""
-        if self.choose is None:
-            raise Compared
+        if self.run is None:
+            raise Unseen
         mine, others = repr(self.place), repr(other.place if isinstance(other, Unnumbered) else ("number", other.n))
+        of = self.of if isinstance(other, Unnumbered) else None
         if question == "=":
-            return self.choose(("=", *sorted((mine, others))))
-        return self.choose(("<", mine, others)) if mine < others else not self.choose(("<", others, mine))
+            return self.run.compare(("=", *sorted((mine, others))), of)
+        return self.run.compare(("<", mine, others), of) if mine < others else not self.run.compare(("<", others, mine), of)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Version):
             return NotImplemented
-        if self is other or (isinstance(other, Unnumbered) and self.place == other.place and self.choose is not None):
+        if self is other or (isinstance(other, Unnumbered) and self.place == other.place and self.run is not None):
             return True
         return self.of == other.of and self._ask("=", other)
 
@@ -89,35 +86,56 @@ class Unnumbered(Version):
 
 def has_value(thing: object) -> bool:
     """Whether a thing counts by its value, and not by its identity (a slot, a channel)."""
-    return isinstance(thing, (tuple, frozenset)) or type(thing).__hash__ is not object.__hash__
+    return is_unknown(thing) or isinstance(thing, (tuple, frozenset)) or type(thing).__hash__ is not object.__hash__
 
 
 def bears_versions(value: object) -> bool:
-    """Whether there is a version in a value. Things that count by their identity are not looked into."""
-    if isinstance(value, Version):
+    """Whether there is a version, or a hole that may have one, in a value. Things that count by their identity are not looked into."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return False
+    if issubclass(kind, (Unknown, Version)):
         return True
-    if isinstance(value, (tuple, frozenset)):
-        return any(map(bears_versions, value))
-    kind: Any = type(value)
-    if has_value(value) and attrs.has(kind):
-        return any(bears_versions(getattr(value, field.name)) for field in attrs.fields(kind))
-    return False
+    if issubclass(kind, (tuple, frozenset)):
+        return any(map(bears_versions, value))  # type: ignore[call-overload]
+    return any(bears_versions(getattr(value, name)) for name in _names(kind))
 
 
-def replaced(value: Any, make: Callable[[Version], Version]) -> Any:
-    """The value with each place of a version filled anew. Raises `Unfit` for a set in which several members bear versions."""
-    if isinstance(value, Version):
-        return make(value)
-    if not bears_versions(value):
+def replaced(value: Any, make: Callable[[Version], Version], part: Callable[[Any], Any] | None = None) -> Any:
+    """The value with each place of a version filled anew, and with `part` each place of something unknown. Raises `Unfit` for a set in
+    which several members bear versions."""
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, tuple):
-        return tuple(replaced(item, make) for item in value)
-    if isinstance(value, frozenset):
-        if sum(map(bears_versions, value)) > 1:
+    if issubclass(kind, Unknown):
+        return value if part is None else part(value)
+    if issubclass(kind, Version):
+        return make(value)
+    if issubclass(kind, tuple):
+        members = [replaced(item, make, part) for item in value]
+        return tuple(members) if any(new is not old for new, old in zip(members, value, strict=True)) else value
+    if issubclass(kind, frozenset):
+        bearing = [item for item in value if bears_versions(item)]
+        if len(bearing) > 1:
             raise Unfit(f"{value!r} is a set of which several members bear versions")
-        return frozenset(replaced(item, make) for item in value)
-    changes = {field.name.lstrip("_"): replaced(getattr(value, field.name), make) for field in attrs.fields(type(value))}
-    return type(value)(**changes)
+        return value - {*bearing} | {replaced(item, make, part) for item in bearing} if bearing else value
+    fields = [(name, getattr(value, name)) for name in _names(kind)]
+    found = [(name, old, replaced(old, make, part)) for name, old in fields]
+    if all(new is old for _, old, new in found):
+        return value
+    return kind(**{name.lstrip("_"): new for name, _, new in found})
+
+
+_PLAIN = frozenset({int, str, bool, float, bytes, type(None)})  # types of values with nothing in them
+_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a type of values, none if its values count by their identity or have no fields."""
+    if kind not in _NAMES:
+        by_value = kind.__hash__ is not object.__hash__ and attrs.has(kind)
+        _NAMES[kind] = tuple(field.name for field in attrs.fields(kind)) if by_value else ()
+    return _NAMES[kind]
 
 
 def without_numbers(value: Any) -> Any:

@@ -10,50 +10,54 @@ not leave the bounds. Where one slot alone keeps it so, an action must write ano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import attrs
 
-from dra_spec.explorer.completion import Leaf, Values
+from dra_spec.explorer.completion import Leaf
 from dra_spec.explorer.footprints import Effect, Footprints
 from dra_spec.explorer.footprints_versions import bears_versions
+from dra_spec.explorer.known_values import Values
 from dra_spec.explorer.model import StepInvariant, Truth
 
-_MOST_CASES = 300  # ways through one action with its parts
-_MOST_PAIRS = 30_000  # of cases, compared for two actions
+_MOST_STEPS = 20_000  # comparisons of ways for two actions; more: they do not accord
 
 Where = dict[int, frozenset[int]]  # per slot the numbers of values that it may have
-Writes = tuple[tuple[int, int], ...]  # slot, number of the value
+
+
+class _TooMany(Exception):
+    """Two actions are too large to be compared."""
+
+
+class _Way(NamedTuple):
+    """A way through a function: what slots may have there, and how what bears versions, or has parts, looks there."""
+
+    leaf: Leaf
+    where: Where
+    answers: Mapping[Hashable, Hashable]
+
+    def follows(self, before: _Way, where: Where) -> bool:
+        """Whether a function may take this way when slots have become what `where` says, and no slot that bears versions or has parts has
+        changed; so what was asked of those is answered as before."""
+        return _both(where, self.where) is not None and all(
+            self.answers.get(question, answer) == answer for question, answer in before.answers.items()
+        )
 
 
 @attrs.frozen(eq=False)
-class Case:
-    """States that an action treats alike: which values the slots may have that it looks at, how the versions compare that it compares,
-    and what each outcome writes (None: it leaves the bounds). `labels`: of the outcomes, since promises about steps see them. `versioned`:
-    some written values bear versions, so that only their shape is known."""
+class _Enabled:
+    """States that enable an action: which values slots may have there that another action touches too, and the outcomes."""
 
     where: Where
-    compared: Mapping[Hashable, bool]
-    outcomes: tuple[Writes | None, ...]
-    labels: tuple[str, ...]
-    leaves: tuple[int, ...]  # which ways through the trees
-    versioned: bool
+    effects: tuple[Effect, ...]
 
-    def meets(self, other: Case) -> bool:
-        """Whether some state is in both."""
-        return self.can_be(other.where, other.compared)
 
-    def can_be(self, where: Where, compared: Mapping[Hashable, bool]) -> bool:
-        """Whether some state of which this is known is in the case."""
-        return all(where[slot] & numbers for slot, numbers in self.where.items() if slot in where) and all(
-            compared[question] == answer for question, answer in self.compared.items() if question in compared
-        )
-
-    def does_the_same(self, other: Case) -> bool:
-        """Whether the outcomes are the same, given that the slots with versions are."""
-        if self.leaves == other.leaves:
-            return True
-        return not self.versioned and not other.versioned and (self.outcomes, self.labels) == (other.outcomes, other.labels)
+def _both(one: Where, other: Where) -> Where | None:
+    """What two things know together; None: they exclude each other."""
+    if not all(one[slot] & numbers for slot, numbers in other.items() if slot in one):
+        return None
+    return one | {slot: one[slot] & numbers if slot in one else numbers for slot, numbers in other.items()}
 
 
 @attrs.frozen(eq=False)
@@ -71,8 +75,11 @@ class Independence:
     def __init__(self, footprints: Footprints) -> None:
         self.footprints, self.model = footprints, footprints.model
         count = len(self.model.actions)
-        self._parts: dict[int, list[tuple[Leaf, Where]]] = {}
-        self._cases = [self._cases_of(a) for a in range(count)]
+        self._ways: dict[int, list[_Way]] = {}
+        self._bearing = [
+            slot in self.values.wide or any(map(bears_versions, self.values.values[slot])) for slot in range(len(self.model.slots))
+        ]
+        self._steps = 0
         self.judged = judged = self._judged()  # per action what promises about its steps look at
         self.reads = [footprints.actions[a].reads | judged.get(a, frozenset()) for a in range(count)]
         self.writes = [footprints.actions[a].writes for a in range(count)]
@@ -109,78 +116,123 @@ class Independence:
     def _accord(self, a: int, b: int, judged: Mapping[int, frozenset[int]]) -> bool:
         if not self.overlap(a, b):
             return True
-        ours, theirs = self._cases[a], self._cases[b]
-        if ours is None or theirs is None or len(ours) * len(theirs) > _MOST_PAIRS:
+        actions = self.footprints.actions
+        if not actions[a].exact or not actions[b].exact:
             return False
-        together = [(mine, other) for mine in ours if mine.outcomes for other in theirs if other.outcomes and other.meets(mine)]
-        if not together:
-            return True
-        if self.writes[a] & judged.get(b, frozenset()) or self.writes[b] & judged.get(a, frozenset()):
-            return False  # in another order the promise would be asked about other states
+        common = actions[a].touched & actions[b].touched
         shared = (self.writes[a] & (self.reads[b] | self.writes[b])) | (self.writes[b] & self.reads[a])
-        if any(slot in self.values.wide or any(map(bears_versions, self.values.values[slot])) for slot in shared):
+        # in another order a promise about steps would be asked about other states
+        unclear = bool(self.writes[a] & judged.get(b, frozenset()) or self.writes[b] & judged.get(a, frozenset()))
+        unclear = unclear or any(self._bearing[slot] for slot in shared)
+        self._steps = 0
+        try:
+            ours, theirs = self._enabled(a, common), self._enabled(b, common)
+            for mine in ours:
+                for other in theirs:
+                    self._step()
+                    where = _both(mine.where, other.where)
+                    if where is not None and (unclear or not self._any_order(a, mine, b, other, where)):
+                        return False
+        except _TooMany:
             return False
-        return all(self._undisturbed(mine, other, theirs) and self._undisturbed(other, mine, ours) for mine, other in together)
+        return True
 
-    def _undisturbed(self, mine: Case, other: Case, theirs: Sequence[Case]) -> bool:
-        """Whether after each outcome of mine the other is as before, and no slot gets two values."""
-        return all(self._leaves_alone(mine, other, dict(written), theirs) for written in mine.outcomes if written is not None)
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise _TooMany
 
-    def _leaves_alone(self, mine: Case, other: Case, written: dict[int, int], theirs: Sequence[Case]) -> bool:
-        for outcome in other.outcomes:
-            if outcome is not None and any(written.get(slot, number) != number for slot, number in outcome):
-                return False
-        if not written.keys() & other.where.keys():
-            return True
-        after = {
-            slot: other.where.get(slot, numbers) & mine.where.get(slot, numbers) for slot, numbers in (mine.where | other.where).items()
-        }
-        after.update((slot, frozenset({number})) for slot, number in written.items())
-        compared = {**mine.compared, **other.compared}
-        return all(case.does_the_same(other) for case in theirs if case.can_be(after, compared))
+    def _ways_of(self, function: int) -> list[_Way]:
+        """The ways through an action or a part."""
+        if function not in self._ways:
+            self._ways[function] = [_Way(leaf, leaf.numbers(self.values), leaf.answers()) for leaf in self.footprints.leaves(function)]
+        return self._ways[function]
 
-    def _cases_of(self, action: int) -> list[Case] | None:
-        """All ways through an action, also those that do not enable it; None: not known, or too many."""
-        if not self.footprints.actions[action].exact:
-            return None
-        cases: list[Case] = []
-        for leaf in self.footprints.leaves(action):
-            ways = self._with_parts(leaf.numbers(self.values), leaf.result)
-            if len(ways) + len(cases) > _MOST_CASES:
-                return None
-            for where, parts in ways:
-                outcomes = tuple(None if effect.beyond else self._writes(effect, parts) for effect in leaf.result)
-                compared = {node.observer: bool(sight) for node, sight in leaf.path if node.slot < 0}
-                versioned = any(self._versioned(outcome) for outcome in outcomes if outcome is not None)
-                labels = tuple(effect.label for effect in leaf.result)
-                cases.append(Case(where, compared, outcomes, labels, tuple(map(id, (leaf, *parts.values()))), versioned))
-        return cases
+    def _enabled(self, action: int, common: frozenset[int]) -> list[_Enabled]:
+        """The states that enable an action, as far as they differ for another one that has some slots in common with it."""
+        found: dict[Hashable, _Enabled] = {}
+        for leaf, where, _ in self._ways_of(action):
+            if leaf.result:
+                seen = {slot: numbers for slot, numbers in where.items() if slot in common}
+                name = (
+                    tuple(sorted(seen.items())),
+                    tuple((effect.label, effect.constants, effect.parts, effect.beyond) for effect in leaf.result),
+                )
+                found.setdefault(name, _Enabled(seen, leaf.result))
+        return list(found.values())
 
-    def _with_parts(self, where: Where, effects: Sequence[Effect]) -> list[tuple[Where, dict[int, Leaf]]]:
-        """The ways through the parts of some outcomes that agree with each other. If there are too many, not with all parts."""
-        todo: list[tuple[Where, dict[int, Leaf]]] = [(where, {})]
-        for part in dict.fromkeys(part for effect in effects for part in effect.parts):
-            todo = [
-                (found | {slot: found.get(slot, numbers) & numbers for slot, numbers in more.items()}, chosen | {part: leaf})
-                for found, chosen in todo
-                for leaf, more in self._part_leaves(part)
-                if all(found[slot] & numbers for slot, numbers in more.items() if slot in found)
-            ]
-            if len(todo) > _MOST_CASES:
-                break
-        return todo
+    def _any_order(self, a: int, mine: _Enabled, b: int, other: _Enabled, where: Where) -> bool:
+        """Whether in some states both orders of two actions are the same: neither changes what the other does, and what both write is the
+        same."""
+        return (
+            all(self._undisturbed(a, mine, effect, where) for effect in other.effects if not effect.beyond)
+            and all(self._undisturbed(b, other, effect, where) for effect in mine.effects if not effect.beyond)
+            and all(
+                self._agree(one, another, where)
+                for one in mine.effects
+                for another in other.effects
+                if not one.beyond and not another.beyond
+            )
+        )
 
-    def _part_leaves(self, part: int) -> list[tuple[Leaf, Where]]:
-        if part not in self._parts:
-            self._parts[part] = [(leaf, leaf.numbers(self.values)) for leaf in self.footprints.part_leaves(part)]
-        return self._parts[part]
+    def _undisturbed(self, action: int, enabled: _Enabled, effect: Effect, where: Where) -> bool:
+        """Whether after an outcome of another action this one, and each of its parts, does the same."""
+        functions = [action, *dict.fromkeys(part for mine in enabled.effects if not mine.beyond for part in mine.parts)]
+        return all(self._does_the_same(function, action, effect, where) for function in functions)
 
-    def _writes(self, effect: Effect, parts: dict[int, Leaf]) -> Writes:
-        constants = [*effect.constants, *(constant for part in effect.parts for e in parts[part].result for constant in e.constants)]
-        return tuple(sorted(constants))
+    def _does_the_same(self, function: int, action: int, effect: Effect, where: Where) -> bool:
+        reads = self.footprints.looks(function)
+        for now, written in self._written_by(effect, reads, where):
+            for way in self._ways_of(function):
+                self._step()
+                here = _both(now, way.where)
+                if here is None or (function == action and not way.leaf.result):
+                    continue
+                after = here | written
+                for then in self._ways_of(function):
+                    self._step()
+                    if then is not way and then.follows(way, after) and not self._same(way.leaf, then.leaf):
+                        return False
+        return True
 
-    def _versioned(self, writes: Writes) -> bool:
-        return any(number < 0 or bears_versions(self.values.values[slot][number]) for slot, number in writes)
+    def _same(self, one: Leaf, other: Leaf) -> bool:
+        """Whether the results of two ways are the same, labels included, since promises about steps see them."""
+
+        def told(leaf: Leaf) -> list[Hashable]:
+            return [(effect.label, effect.constants, effect.parts, effect.beyond) for effect in leaf.result]
+
+        written = (constant for effect in one.result for constant in effect.constants)
+        return told(one) == told(other) and not any(number < 0 or self._bearing[slot] for slot, number in written)
+
+    def _written_by(self, effect: Effect, slots: frozenset[int], where: Where) -> Iterator[tuple[Where, Where]]:
+        """What an outcome may write to some slots, and the states where it does so; nothing if it writes to none of them."""
+        constants: Where = {slot: frozenset({number}) for slot, number in effect.constants if slot in slots}
+        found: list[tuple[Where, Where]] = [(where, constants)]
+        for part in effect.parts:
+            if self.footprints.sets(part) & slots:
+                more: list[tuple[Where, Where]] = []
+                for now, written in found:
+                    for leaf, seen, _ in self._ways_of(part):
+                        self._step()
+                        here = _both(now, seen)
+                        if here is not None:
+                            new = {slot: frozenset({number}) for e in leaf.result for slot, number in e.constants if slot in slots}
+                            more.append((here, written | new))
+                found = more
+        return ((now, written) for now, written in found if written)
+
+    def _agree(self, one: Effect, other: Effect, where: Where) -> bool:
+        """Whether two outcomes write the same to each slot to which both write."""
+        slots = self._sets(one) & self._sets(other)
+        for now, written in self._written_by(one, slots, where) if slots else ():
+            for _, others in self._written_by(other, slots, now):
+                self._step()
+                if any(others.get(slot, numbers) != numbers for slot, numbers in written.items()):
+                    return False
+        return True
+
+    def _sets(self, effect: Effect) -> frozenset[int]:
+        return frozenset(slot for slot, _ in effect.constants).union(*(self.footprints.sets(part) for part in effect.parts))
 
     # what opens a guard
 
@@ -191,7 +243,7 @@ class Independence:
         found: dict[int, set[int]] = {}
         effects = [effect for leaf in self.footprints.leaves(action) for effect in leaf.result]
         parts = dict.fromkeys(part for effect in effects for part in effect.parts)
-        for effect in (*effects, *(e for part in parts for leaf in self.footprints.part_leaves(part) for e in leaf.result)):
+        for effect in (*effects, *(e for part in parts for leaf in self.footprints.leaves(part) for e in leaf.result)):
             if not effect.beyond:
                 for slot, number in effect.constants:
                     found.setdefault(slot, set()).add(number)

@@ -28,12 +28,14 @@ def expand(
 ) -> Any:
     """Fires all actions in the states from POS to END, or the pairs (state, action) of `again`. Returns a status; go on by calling again.
 
+    With APART the successors stay in the buffer, which has room for them; somebody else puts them into the table (kernels_share.py).
+
     All outcomes of an action in a state are worked out before one is taken: if a path or a name is missing, the pair goes on the list
     of retries as a whole.
     """
     slots = layout.word.shape[0]
     words = store.rows.shape[1]
-    listed = ctl[codes.LISTED] != 0
+    listed, apart = ctl[codes.LISTED] != 0, ctl[codes.APART] != 0
     roots, nodes, seen, child = forest.roots, forest.nodes, forest.seen, forest.child
     leaves, outcome_list, outcome_table = forest.leaves, forest.outcome_list, forest.outcomes
     constants, trees = forest.constants, forest.trees
@@ -47,8 +49,7 @@ def expand(
     values, written_slots, stamps, buffer = work.values, work.written, work.stamps, work.rows
     retries, again, saw, step_bad, tree_property = work.retries, work.again, work.saw, work.step_bad, work.tree_property
     taken, enabled, hashes, sources, vias = work.taken, work.enabled, work.hashes, work.source, work.via
-    requests, request_after = work.requests, work.request_after
-    most_requests = requests.shape[0]
+    requests, request_after, asked = work.requests, work.request_after, work.asked
     slot_first, slot_bearers, bearers, masks = versions.slot_first, versions.slot_bearers, versions.bearers, versions.masks
     object_first, object_bearers = versions.object_first, versions.object_bearers
     names, name_masks, name_values, name_requests = versions.names, versions.name_masks, versions.name_values, versions.requests
@@ -67,7 +68,8 @@ def expand(
     i, end = ctl[codes.POS], ctl[codes.END]
     while True:
         full = retried > most_retries and not listed
-        if full or buffered > room or i >= end:  # what is learned may widen the fields, so nothing may be left in the buffer then
+        # what is learned may widen the fields, so nothing may be left in the buffer then
+        if not apart and (full or buffered > room or i >= end):
             ctl[codes.BUFFERED] = buffered
             status = flush(layout, store, work, ctl)
             buffered = ctl[codes.BUFFERED]
@@ -127,9 +129,10 @@ def expand(
                     if not unpacked:
                         unpack_twice(word, shift, mask, rows, state, values)
                         unpacked = True
-                    code = walk(np.uintp(-1 - what), nodes, seen, child, values, ctl[codes.REQUESTS] < most_requests)
+                    code = walk(np.uintp(-1 - what), nodes, seen, child, values)
                     if code > codes.LEAF:
-                        request(requests, request_after, values, ctl, code, state, a, slots)
+                        start = np.int64(-1 - what)
+                        request(requests, request_after, asked, nodes, seen, child, values, ctl, start, state, a, slots)
                         retries[retried] = state << codes.ACTION_BITS | a
                         retried += 1
                         continue
@@ -183,9 +186,10 @@ def expand(
                     known = True
                     if part >= outcome_table[o, 2]:
                         tree = trees[part]
-                        reached = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[codes.REQUESTS] < most_requests)
+                        reached = walk(np.uintp(roots[tree]), nodes, seen, child, values)
                         if reached > codes.LEAF:
-                            request(requests, request_after, values, ctl, reached, state, tree, slots)
+                            start = np.int64(roots[tree])
+                            request(requests, request_after, asked, nodes, seen, child, values, ctl, start, state, tree, slots)
                             complete = known = False
                         else:
                             source = np.uintp(outcome_list[leaves[codes.LEAF - reached, 0]])
@@ -205,9 +209,10 @@ def expand(
                 if complete:
                     for p in range(outcome_table[o, 4], outcome_table[o, 5]):
                         tree = trees[p]
-                        reached = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[codes.REQUESTS] < most_requests)
+                        reached = walk(np.uintp(roots[tree]), nodes, seen, child, values)
                         if reached > codes.LEAF:
-                            request(requests, request_after, values, ctl, reached, state, tree, slots)
+                            start = np.int64(roots[tree])
+                            request(requests, request_after, asked, nodes, seen, child, values, ctl, start, state, tree, slots)
                             complete = False
                             continue
                         which = tree_property[tree]
@@ -232,6 +237,7 @@ def expand(
                             child,
                             requests,
                             request_after,
+                            asked,
                             values,
                             written_slots,
                             stamps,

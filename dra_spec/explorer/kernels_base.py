@@ -58,58 +58,73 @@ def unpack_twice(word: Any, shift: Any, mask: Any, rows: Any, state: Any, values
 
 
 @njit(inline="always")
-def walk(start: Any, nodes: Any, seen: Any, child: Any, values: Any, room: Any) -> Any:
-    """The leaf's code, or UNKNOWN or REQUESTED where the path is missing; with `room` an unknown place is marked as requested."""
+def walk(start: Any, nodes: Any, seen: Any, child: Any, values: Any) -> Any:
+    """The leaf's code, or UNKNOWN where the path is missing."""
     code = child[start]
-    if code == codes.UNKNOWN and room:
-        child[start] = codes.REQUESTED
     while code >= 0:
         node = np.uintp(code)
-        cell = np.uintp(nodes[node, 1] + values[np.uintp(nodes[node, 0])])
-        what = seen[cell]
-        if what < 0:
-            if what == codes.UNKNOWN and room:
-                seen[cell] = codes.REQUESTED
-            code = what
-        else:
-            cell = np.uintp(nodes[node, 2] + what)
-            code = child[cell]
-            if code == codes.UNKNOWN and room:
-                child[cell] = codes.REQUESTED
+        code = seen[np.uintp(nodes[node, 1] + values[np.uintp(nodes[node, 0])])]
+        if code >= 0:
+            code = child[np.uintp(nodes[node, 2] + code)]
     return code
 
 
 @njit(inline="always")
-def walk_row(start: Any, nodes: Any, seen: Any, child: Any, word: Any, shift: Any, mask: Any, rows: Any, state: Any, room: Any) -> Any:
+def walk_row(start: Any, nodes: Any, seen: Any, child: Any, word: Any, shift: Any, mask: Any, rows: Any, state: Any) -> Any:
     """Like `walk`, on a packed row: for one tree, which looks at few slots, that is faster than to unpack them all."""
     code = child[start]
-    if code == codes.UNKNOWN and room:
-        child[start] = codes.REQUESTED
     while code >= 0:
         node = np.uintp(code)
         slot = np.uintp(nodes[node, 0])
         value = np.int64((rows[state, word[slot]] >> shift[slot]) & mask[slot])
-        cell = np.uintp(nodes[node, 1] + value)
-        what = seen[cell]
-        if what < 0:
-            if what == codes.UNKNOWN and room:
-                seen[cell] = codes.REQUESTED
-            code = what
-        else:
-            cell = np.uintp(nodes[node, 2] + what)
-            code = child[cell]
-            if code == codes.UNKNOWN and room:
-                child[cell] = codes.REQUESTED
+        code = seen[np.uintp(nodes[node, 1] + value)]
+        if code >= 0:
+            code = child[np.uintp(nodes[node, 2] + code)]
     return code
 
 
 @compiled
-def request(requests: Any, request_after: Any, values: Any, ctl: Any, code: Any, state: Any, tree: Any, slots: Any) -> Any:
-    """Puts an unknown path on the list, with the state after (for step invariants); one that is on it already is left."""
+def request(
+    requests: Any,
+    request_after: Any,
+    asked: Any,
+    nodes: Any,
+    seen: Any,
+    child: Any,
+    values: Any,
+    ctl: Any,
+    start: Any,
+    state: Any,
+    tree: Any,
+    slots: Any,
+) -> Any:
+    """Puts a missing path on the list, with the state after (for step invariants), unless its place is on the list or the list is full.
+
+    `start`: where the walk began that did not find it.
+    """
     n = ctl[codes.REQUESTS]
-    if code == codes.UNKNOWN and n < requests.shape[0]:
-        requests[n, 0] = state
-        requests[n, 1] = tree
-        for i in range(slots):
-            request_after[n, i] = values[slots + i]
-        ctl[codes.REQUESTS] = n + 1
+    if n == requests.shape[0]:
+        return
+    place = 2 * np.int64(start) + 1
+    code = child[np.int64(start)]
+    while code >= 0:
+        cell = np.int64(nodes[code, 1] + values[nodes[code, 0]])
+        what = seen[cell]
+        if what < 0:
+            place = 2 * cell + 2
+            break
+        cell = np.int64(nodes[code, 2] + what)
+        place = 2 * cell + 1
+        code = child[cell]
+    at = np.int64(mix(SEED, np.uint64(place)) & np.uint64(asked.shape[0] - 1))
+    while asked[at] != 0:
+        if asked[at] == place:
+            return
+        at = (at + 1) & (asked.shape[0] - 1)
+    asked[at] = place
+    requests[n, 0] = state
+    requests[n, 1] = tree
+    requests[n, 2] = place
+    for i in range(slots):
+        request_after[n, i] = values[slots + i]
+    ctl[codes.REQUESTS] = n + 1

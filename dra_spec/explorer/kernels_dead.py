@@ -28,6 +28,7 @@ def bury(
     child: Any,
     requests: Any,
     request_after: Any,
+    asked: Any,
     values: Any,
     written_slots: Any,
     stamps: Any,
@@ -53,9 +54,9 @@ def bury(
                 continue
             done[d] = stamp
             tree = after[d]
-            code = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[codes.REQUESTS] < requests.shape[0])
+            code = walk(np.uintp(roots[tree]), nodes, seen, child, values)
             if code > codes.LEAF:
-                request(requests, request_after, values, ctl, code, state, tree, slots)
+                request(requests, request_after, asked, nodes, seen, child, values, ctl, roots[tree], state, tree, slots)
                 complete = False
             elif code == codes.LEAF:
                 for m in range(slot_first[d], slot_first[d + np.uintp(1)]):
@@ -72,9 +73,9 @@ def bury(
                     all_written &= stamps[np.uintp(slots_of[m])] == stamp
                 if not all_written:
                     tree = before[d]
-                    code = walk(np.uintp(roots[tree]), nodes, seen, child, values, ctl[codes.REQUESTS] < requests.shape[0])
+                    code = walk(np.uintp(roots[tree]), nodes, seen, child, values)
                     if code > codes.LEAF:
-                        request(requests, request_after, values, ctl, code, state, tree, slots)
+                        request(requests, request_after, asked, nodes, seen, child, values, ctl, roots[tree], state, tree, slots)
                         complete = False
                     elif code == codes.LEAF:
                         if fault[0] == 0:

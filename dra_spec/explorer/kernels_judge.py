@@ -8,7 +8,7 @@ import numpy as np
 
 from dra_spec.explorer import arrays as codes
 from dra_spec.explorer.kernel_cache import compiled
-from dra_spec.explorer.kernels_base import request, walk_row
+from dra_spec.explorer.kernels_base import request, unpack, walk_row
 
 
 @compiled
@@ -20,8 +20,7 @@ def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any,
     word, shift, mask = layout.word, layout.shift, layout.mask
     rows, flags, values = store.rows, store.flags, work.values
     retries, again, saw, tree_property = work.retries, work.again, work.saw, work.tree_property
-    requests, request_after = work.requests, work.request_after
-    most_requests = requests.shape[0]
+    requests, request_after, asked = work.requests, work.request_after, work.asked
     most_retries = retries.shape[0] - trees.shape[0]
     retried = ctl[codes.RETRIES]
     status = codes.DONE
@@ -38,10 +37,10 @@ def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any,
             last = first + 1
         for t in range(first, last):
             tree = trees[t]
-            with_room = ctl[codes.REQUESTS] < most_requests
-            code = walk_row(np.uintp(roots[tree]), nodes, seen, child, word, shift, mask, rows, state, with_room)
+            code = walk_row(np.uintp(roots[tree]), nodes, seen, child, word, shift, mask, rows, state)
             if code > codes.LEAF:
-                request(requests, request_after, values, ctl, code, state, tree, slots)
+                unpack(word, shift, mask, rows, state, values)
+                request(requests, request_after, asked, nodes, seen, child, values, ctl, roots[tree], state, tree, slots)
                 retries[retried] = state << codes.ACTION_BITS | t
                 retried += 1
                 continue
@@ -64,14 +63,14 @@ def label(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, tree: Any, 
     slots = layout.word.shape[0]
     roots, nodes, seen, child = forest.roots, forest.nodes, forest.seen, forest.child
     word, shift, mask, rows, values = layout.word, layout.shift, layout.mask, store.rows, work.values
-    requests, request_after = work.requests, work.request_after
+    requests, request_after, asked = work.requests, work.request_after, work.asked
     missing = 0
     for state in range(ctl[codes.POS], ctl[codes.END]):
         if marks[state] == 3:
-            with_room = ctl[codes.REQUESTS] < requests.shape[0]
-            code = walk_row(np.uintp(roots[tree]), nodes, seen, child, word, shift, mask, rows, state, with_room)
+            code = walk_row(np.uintp(roots[tree]), nodes, seen, child, word, shift, mask, rows, state)
             if code > codes.LEAF:
-                request(requests, request_after, values, ctl, code, state, tree, slots)
+                unpack(word, shift, mask, rows, state, values)
+                request(requests, request_after, asked, nodes, seen, child, values, ctl, roots[tree], state, tree, slots)
                 missing += 1
             else:
                 marks[state] = codes.LEAF - code

@@ -60,9 +60,9 @@ def enlist(sets: Any, row: Any, enabled: Any, chosen: Any, todo: Any, top: Any, 
 
 
 @compiled
-def reach(cell: Any, nodes: Any, seen: Any, child: Any, values: Any, room: Any) -> Any:
+def reach(cell: Any, nodes: Any, seen: Any, child: Any, values: Any) -> Any:
     """Where a tree leads, from a cell on."""
-    return walk(np.uintp(cell), nodes, seen, child, values, room)
+    return walk(np.uintp(cell), nodes, seen, child, values)
 
 
 @compiled
@@ -126,7 +126,7 @@ def close(
 @compiled
 def look(forest: Any, tables: Any, store: Any, work: Any, ctl: Any, scratch: Any, state: Any, slots: Any) -> Any:
     """Finds the enabled actions of a state; False if a path is missing, also one of a promise."""
-    values, requests = work.values, work.requests
+    values = work.values
     nodes, seen, child, roots, leaves = forest.nodes, forest.seen, forest.child, forest.roots, forest.leaves
     actions = tables.actions
     complete = True
@@ -136,9 +136,9 @@ def look(forest: Any, tables: Any, store: Any, work: Any, ctl: Any, scratch: Any
         tree = tables.tree[g]
         if g >= actions and tree < actions:
             continue
-        code = reach(roots[tree], nodes, seen, child, values, ctl[codes.REQUESTS] < requests.shape[0])
+        code = reach(roots[tree], nodes, seen, child, values)
         if code > codes.LEAF:
-            request(requests, work.request_after, values, ctl, code, state, tree, slots)
+            request(work.requests, work.request_after, work.asked, nodes, seen, child, values, ctl, roots[tree], state, tree, slots)
             complete = False
             continue
         leaf = codes.LEAF - code
@@ -160,7 +160,7 @@ def look(forest: Any, tables: Any, store: Any, work: Any, ctl: Any, scratch: Any
 @compiled
 def escapes(forest: Any, values: Any, tree: Any) -> Any:
     """Whether an outcome of an action leaves the bounds."""
-    code = reach(forest.roots[tree], forest.nodes, forest.seen, forest.child, values, False)
+    code = reach(forest.roots[tree], forest.nodes, forest.seen, forest.child, values)
     leaf = codes.LEAF - code
     for k in range(forest.leaves[leaf, 0], forest.leaves[leaf, 0] + forest.leaves[leaf, 1]):
         if forest.outcomes[forest.outcome_list[k], 6] >= 0:
@@ -186,7 +186,7 @@ def begin(forest: Any, tables: Any, values: Any, scratch: Any, numbers: Any) -> 
         if tree < actions:
             is_open = has(scratch.enabled, tree) and escapes(forest, values, tree)
         else:
-            is_open = reach(forest.roots[tree], forest.nodes, forest.seen, forest.child, values, False) == codes.LEAF
+            is_open = reach(forest.roots[tree], forest.nodes, forest.seen, forest.child, values) == codes.LEAF
         if not is_open:
             todo[top] = g
             top += 1

@@ -18,9 +18,21 @@ def place_of(name: Any, mask: Any, size: Any) -> Any:
     return np.int64(mix(mix(SEED, np.uint64(name)), mask) & np.uint64(size - 1))
 
 
+@compiled
+def ask_name(requests: Any, ctl: Any, name: Any, mask: Any) -> Any:
+    """Puts a name on the list of requests, unless it is there or the list is full."""
+    n = ctl[codes.RENAMES]
+    for i in range(n):
+        if requests[i, 0] == name and requests[i, 1] == np.int64(mask):
+            return
+    if n < requests.shape[0]:
+        requests[n, 0], requests[n, 1] = name, np.int64(mask)
+        ctl[codes.RENAMES] = n + 1
+
+
 @njit(inline="always")
 def renamed(names: Any, name_masks: Any, name_values: Any, requests: Any, ctl: Any, bearer: Any, value: Any, mask: Any) -> Any:
-    """The value with the object's live versions (mask) counted anew; -1: not known yet, on the list of requests if there is room."""
+    """The value with the object's live versions (mask) counted anew; -1: not known yet."""
     name = (np.int64(bearer) << 32 | np.int64(value)) + 1
     size = names.shape[0]
     at = np.int64(mix(mix(SEED, np.uint64(name)), mask) & np.uint64(size - 1))
@@ -29,13 +41,8 @@ def renamed(names: Any, name_masks: Any, name_values: Any, requests: Any, ctl: A
     found = np.int32(-1)
     if names[at] != 0:
         found = name_values[at]
-    elif ctl[codes.RENAMED] * 2 < size and ctl[codes.RENAMES] < requests.shape[0]:
-        names[at] = name
-        name_masks[at] = mask
-        name_values[at] = -1
-        requests[ctl[codes.RENAMES]] = at
-        ctl[codes.RENAMES] += 1
-        ctl[codes.RENAMED] += 1
+    else:
+        ask_name(requests, ctl, name, mask)
     return found
 
 

@@ -25,24 +25,29 @@ class Chunk:
 
 
 class Layout:
-    """No slot lies across two words; bits left over in a word go to the fullest domains.
+    """No slot lies across two words; bits left over go to the domains that are most likely to grow.
 
-    `groups`: all slots, those together that should sit side by side; without it the slots in their order.
+    `groups`: all slots, those together that should sit side by side; without it the slots in their order. `growing`: per slot whether its
+    domain grew lately.
     """
 
-    def __init__(self, sizes: NDArray[np.int64], groups: Sequence[Sequence[int]] | None = None) -> None:
+    def __init__(
+        self, sizes: NDArray[np.int64], groups: Sequence[Sequence[int]] | None = None, growing: NDArray[np.bool_] | None = None
+    ) -> None:
         bits = [int(size - 1).bit_length() if size > 0 else 0 for size in sizes]
         groups = _in_order(bits) if groups is None else groups
-        words = _place(groups, bits)
-        single = _place([[slot] for group in groups for slot in group], bits)
-        if len(single) < len(words):
-            words = single
+        if len(_place(_singly(groups), bits)) < len(_place(groups, bits)):
+            chunks, groups = groups, _singly(groups)
+        else:
+            chunks = groups
+        likely = _likely(bits, sizes, np.zeros(len(bits), np.bool_) if growing is None else growing)
+        bits, words = _widened(groups, bits, likely)
         self.words = len(words)
         word, shift, chunk_of = (np.zeros(len(bits), np.int64) for _ in range(3))
-        group_of = {slot: g for g, group in enumerate(groups) for slot in group}
+        group_of = {slot: g for g, group in enumerate(chunks) for slot in group}
         self.chunks: list[Chunk] = []
         for w, slots in enumerate(words):
-            _spread(slots, bits, sizes)
+            _spread(slots, bits, likely)
             position = begin = 0
             for at, slot in enumerate(slots):
                 new = at == 0 or group_of[slot] != group_of[slots[at - 1]] or position + bits[slot] - begin > _MOST_BITS
@@ -105,11 +110,37 @@ def _pieces(groups: Sequence[Sequence[int]], bits: Sequence[int]) -> Iterator[Se
             yield from ([slot] for slot in group)
 
 
-def _spread(slots: Sequence[int], bits: list[int], sizes: NDArray[np.int64]) -> None:
-    """Gives the bits that are left over in a word to the fullest domains."""
+def _singly(groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [[slot] for group in groups for slot in group]
+
+
+def _likely(bits: Sequence[int], sizes: NDArray[np.int64], growing: NDArray[np.bool_]) -> list[int]:
+    """The slots, those first whose domains are the most likely to become too large: of more than two values, grown lately, full."""
+    grown = [slot for slot in range(len(bits)) if sizes[slot] > 1]
+    return sorted(grown, key=lambda slot: (sizes[slot] <= 2, not growing[slot], -float(sizes[slot]) / (1 << bits[slot])))
+
+
+def _widened(groups: Sequence[Sequence[int]], bits: list[int], likely: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+    """One more bit for as many of the likely slots as that does not take more words; and the slots of each word."""
+    words = _place(groups, bits)
+    best, low, high = (bits, words), 0, len(likely)
+    while low < high:
+        middle = (low + high + 1) // 2
+        wider = list(bits)
+        for slot in likely[:middle]:
+            wider[slot] += 1
+        placed = _place(groups, wider)
+        if len(placed) <= len(words):
+            best, low = (wider, placed), middle
+        else:
+            high = middle - 1
+    return best
+
+
+def _spread(slots: Sequence[int], bits: list[int], likely: Sequence[int]) -> None:
+    """Gives the bits that are left over in a word to the slots that are the most likely to need them."""
     left = _WORD - _width(slots, bits)
-    by_fullness = sorted((s for s in slots if sizes[s] > 1), key=lambda s: -float(sizes[s]) / (1 << bits[s]))
-    for slot in by_fullness[:left]:
+    for slot in [slot for slot in likely if slot in slots][:left]:
         bits[slot] += 1
 
 

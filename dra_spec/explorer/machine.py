@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,23 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.dead import NO_DEAD, Deaths
+from dra_spec.explorer.crew import Crew
+from dra_spec.explorer.dead import NO_DEAD, Dead, Deaths
 from dra_spec.explorer.intern import Domains, VersionTable
 from dra_spec.explorer.merger import Merger
 from dra_spec.explorer.model import LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth, View
-from dra_spec.explorer.native import Kernel
+from dra_spec.explorer.native import Bound, Kernel
 from dra_spec.explorer.result import EngineError, Stopped
 from dra_spec.explorer.rows import Store
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.symmetry import Group, Orbits
-from dra_spec.explorer.symmetry_images import NO_SYMMETRY
+from dra_spec.explorer.symmetry_images import NO_SYMMETRY, Symmetry
 from dra_spec.explorer.trees import Trees
 
-_EXPAND, _PLACE_OF = Kernel("kernels", "expand"), Kernel("kernels_versions", "place_of")
-_JUDGE, _LABEL = Kernel("kernels_judge", "judge"), Kernel("kernels_judge", "label")
+_PLACE_OF, _LABEL = Kernel("kernels_versions", "place_of"), Kernel("kernels_judge", "label")
 _BUFFER = 1 << 10  # successors that are put into the table together, at least
-_RETRIES = 1 << 17
+_RETRIES = 1 << 20  # pairs that are tried again together, at most
+_MOST_ACTIONS = 1 << 16
+_LISTED = 1 << 17  # pairs that may be listed in any case
+_SUCCESSORS = 1 << 21  # of a block, at most
 _REQUESTS = 1 << 11
+_AGAIN = 8  # rows are arranged anew when there are so many times the states, and they must be packed anew in any case
 _NAMES = 1 << 12  # first size of the rename table
 __all__ = ["NOT_ASKED", "Call", "Machine", "Stopped"]
 
@@ -45,6 +50,7 @@ class Machine:
         group: Group | None = None,
         live: Sequence[LiveWhen] = (),
         fingerprints: bool = False,
+        crew: Crew | None = None,
     ) -> None:
         self.model = model
         self.semantics = Semantics(model)
@@ -66,12 +72,15 @@ class Machine:
                 self.predicates[i] = self.trees.add_property(i, promise.promise, promise.fn)
         self.state_trees = np.array(list(self.predicates.values()), np.int64)
         self.first_bad = np.full(len(model.properties) + 1, -1, np.int64)
-        self.store = Store(self.domains.sizes, bool(np.any(action_class >= 0)), _BUFFER, allow, fingerprints)
+        self.store = Store(self.domains.sizes, bool(np.any(action_class >= 0)), _BUFFER, allow, fingerprints, crew)
         self.ctl = np.zeros(k.COUNTERS, np.int64)
         self.work = self._make_work(action_class)
         self._known_trees = 0
+        self._arranged: float = math.inf  # so many states were there when rows were arranged
+        self._names_known = 0
         self._renames = self._new_names(_NAMES)
-        self._rename_requests = np.zeros(_REQUESTS, np.int64)
+        self.name_requests = np.zeros((_REQUESTS, 2), np.int64)
+        self._expand, self._judge = Bound("kernels", "expand"), Bound("kernels_judge", "judge")
         self._warm_up()
 
     @property
@@ -95,7 +104,8 @@ class Machine:
     @property
     def memory(self) -> int:
         """Bytes of all arrays."""
-        arrays = [*self.work, *self._renames]
+        lists = self.work.retries, self.work.again  # as long as the longest block could make them, mostly untouched
+        arrays = [a for a in (*self.work, *self._renames) if not any(a is untouched for untouched in lists)]
         return self.store.memory + self.trees.memory + sum(int(a.nbytes) for a in arrays)
 
     def _warm_up(self) -> None:
@@ -107,8 +117,9 @@ class Machine:
 
     def _make_work(self, action_class: NDArray[np.int64]) -> k.Work:
         slots, actions, properties = len(self.model.slots), len(self.model.actions), len(self.model.properties)
-        if actions >= _RETRIES // 2:
-            raise ModelError(f"{actions} actions; {_RETRIES // 2} are possible")
+        if actions >= _MOST_ACTIONS:
+            raise ModelError(f"{actions} actions; {_MOST_ACTIONS} are possible")
+        self._pairs = max(_LISTED, _RETRIES) + actions + 1
         rows = np.zeros((self.store.buffer, self.store.layout.words), np.uint64)
         return k.Work(
             values=np.zeros(2 * slots, np.int32),
@@ -119,11 +130,12 @@ class Machine:
             source=np.zeros(self.store.buffer, np.uint32),
             via=np.zeros(self.store.buffer, np.uint32),
             hashes=np.zeros(self.store.buffer, np.uint64),
-            retries=np.zeros(_RETRIES, np.int64),
-            again=np.zeros(_RETRIES, np.int64),
+            retries=np.zeros(self._pairs, np.int64),
+            again=np.zeros(self._pairs, np.int64),
             ready=np.zeros(2 * actions + 2, np.int32),
-            requests=np.zeros((_REQUESTS, 2), np.int64),
+            requests=np.zeros((_REQUESTS, 3), np.int64),
             request_after=np.zeros((_REQUESTS, slots), np.int32),
+            asked=np.zeros(4 * _REQUESTS, np.int64),
             taken=np.zeros(actions, np.int64),
             enabled=np.zeros(actions, np.uint8),
             beyond=np.zeros(64, np.uint8),
@@ -167,14 +179,27 @@ class Machine:
         if changes:
             self.work = work._replace(**changes)
         self.ctl[k.WIDEST] = widest
-        self._merged = self._merger.forest(self.store.layout.arrays, self.store.layout.chunks)
+        self.merged = self._merger.forest(self.store.layout.arrays, self.store.layout.chunks)
         special = (np.diff(self._bearers[0]) > 0).astype(np.uint8)
         if self.deaths:
             special |= self.deaths.special
         special |= self.orbits is not None  # whatever is written, another state may stand for the one that is reached
-        self._packed = self._merger.packed(self.store.layout.arrays, special)
+        self.packed = self._merger.packed(self.store.layout.arrays, special)
 
-    def _version_arrays(self) -> k.Versions:
+    def block(self, most: int) -> int:
+        """How many states are expanded before what is missing is learned: so many that the list of retries is long enough."""
+        return max(1, min(most, _RETRIES // (len(self.model.actions) + 1), _SUCCESSORS // max(1, int(self.ctl[k.WIDEST]))))
+
+    def dead_arrays(self) -> Dead:
+        """For the kernel."""
+        return self.deaths.arrays() if self.deaths else NO_DEAD
+
+    def symmetry_arrays(self) -> Symmetry:
+        """For the kernel."""
+        return self.orbits.images.arrays() if self.orbits else NO_SYMMETRY
+
+    def version_arrays(self) -> k.Versions:
+        """For the kernel."""
         slot_first, slot_bearers, bearers, object_first, object_bearers = self._bearers
         names, masks, values = self._renames
         return k.Versions(
@@ -187,7 +212,7 @@ class Machine:
             names,
             masks,
             values,
-            self._rename_requests,
+            self.name_requests,
         )
 
     def expand(self, begin: int, end: int, listed: int) -> int:
@@ -201,19 +226,18 @@ class Machine:
         if status == k.LIMIT:
             raise Stopped("max-states")
         if status == k.CONFLICT:
-            self._raise_conflict(int(self.ctl[k.POS]), int(self.ctl[k.FAULTY]))
+            self.raise_conflict(int(self.ctl[k.POS]), int(self.ctl[k.FAULTY]))
         return status
 
     def _run_expand(self) -> int:
         forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
-        symmetry = self.orbits.images.arrays() if self.orbits else NO_SYMMETRY
-        versions, dead = self._version_arrays(), self.deaths.arrays() if self.deaths else NO_DEAD
-        status = _EXPAND(forest, self._merged, self._packed, layout, store, self.work, versions, dead, symmetry, self.ctl)
+        symmetry, versions, dead = self.symmetry_arrays(), self.version_arrays(), self.dead_arrays()
+        status = self._expand(forest, self.merged, self.packed, layout, store, self.work, versions, dead, symmetry, self.ctl)
         if self.deaths:
             self.deaths.check()
         return status
 
-    def _raise_conflict(self, state: int, action: int) -> None:
+    def raise_conflict(self, state: int, action: int) -> None:
         """The plain semantics says it better: which slot is written twice, and by which part."""
         act, values = self.model.actions[action], self.state(state)
         for outcome in self.semantics.observe(act, values).outcomes:
@@ -225,14 +249,14 @@ class Machine:
         """Asks the state invariants about a range of states, or the pairs on the list."""
         self.ctl[k.POS], self.ctl[k.END], self.ctl[k.LISTED] = begin, end, listed
         forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
-        return _JUDGE(forest, layout, store, self.work, self.ctl, self.state_trees, self.first_bad)
+        return self._judge(forest, layout, store, self.work, self.ctl, self.state_trees, self.first_bad)
 
     def drive(self, call: Call, begin: int, end: int) -> None:
         """Calls a kernel for a range of states; learns what it misses and lets it try those pairs again, until nothing is missing."""
         while True:
             status = call(begin, end, 0)
             begin = int(self.ctl[k.POS])
-            self._resolve(call)
+            self.resolve(call)
             if status == k.DONE:
                 return
 
@@ -240,9 +264,10 @@ class Machine:
         """Fires pairs (state << ACTION_BITS | action), and learns what that takes."""
         self.work.again[: len(pairs)] = pairs
         self.expand(0, len(pairs), 1)
-        self._resolve(self.expand)
+        self.resolve(self.expand)
 
-    def _resolve(self, call: Call) -> None:
+    def resolve(self, call: Call) -> None:
+        """Learns what is missing and tries those pairs again, until nothing is missing."""
         while self.ctl[k.RETRIES]:
             if not self.ctl[k.REQUESTS] and not self.ctl[k.RENAMES]:
                 raise EngineError("a path is missing, but nothing is to be learned")
@@ -255,21 +280,17 @@ class Machine:
     def learn(self) -> None:
         """Runs the model's Python code for each request, and finds the requested names."""
         for i in range(int(self.ctl[k.REQUESTS])):
-            state, tree = (int(n) for n in self.work.requests[i])
+            state, tree, _ = (int(n) for n in self.work.requests[i])
             self.trees.learn(tree, self.store.numbers(state), self.work.request_after[i] if self._about_step(tree) else None)
             if self.deaths:
                 self.deaths.learned(tree)
         self.ctl[k.REQUESTS] = 0
-        names, masks, values = self._renames
+        self.work.asked[:] = 0
         for i in range(int(self.ctl[k.RENAMES])):
-            at = int(self._rename_requests[i])
-            bearer, value = divmod(int(names[at]) - 1, 1 << 32)
-            values[at] = self.versions.rename(bearer, value, int(masks[at]))
+            self._learn_name(*(int(n) for n in self.name_requests[i]))
         self.ctl[k.RENAMES] = 0
         if self.orbits:
             self.orbits.check()
-        if self.ctl[k.RENAMED] * 4 > len(names):
-            self._grow_names()
         self.fit()
 
     def _about_step(self, tree: int) -> bool:
@@ -280,26 +301,38 @@ class Machine:
         index = self.trees.trees[tree].property
         return self.model.properties[index] if index >= 0 else None
 
-    def _grow_names(self) -> None:
-        old_names, old_masks, old_values = self._renames
-        size = 2 * len(old_names)
-        self._renames = names, masks, values = self._new_names(size)
-        for at in np.flatnonzero(old_names):
-            to = _PLACE_OF(old_names[at], old_masks[at], size)
-            while names[to]:
-                to = (to + 1) & (size - 1)
-            names[to], masks[to], values[to] = old_names[at], old_masks[at], old_values[at]
+    def _learn_name(self, name: int, mask: int) -> None:
+        """`mask`: as a signed number."""
+        if 2 * self._names_known > len(self._renames[0]):
+            old, self._renames = self._renames, self._new_names(2 * len(self._renames[0]))
+            for at in np.flatnonzero(old[0]):
+                self._enter_name(old[0][at], old[1][at], old[2][at])
+        bearer, value = divmod(name - 1, 1 << 32)
+        versions = np.uint64(mask & (1 << 64) - 1)
+        self._enter_name(np.int64(name), versions, self.versions.rename(bearer, value, int(versions)))
+        self._names_known += 1
+
+    def _enter_name(self, name: np.int64, mask: np.uint64, value: int) -> None:
+        names, masks, values = self._renames
+        at = _PLACE_OF(name, mask, len(names))
+        while names[at]:
+            at = (at + 1) & (len(names) - 1)
+        names[at], masks[at], values[at] = name, mask, value
 
     def fit(self) -> None:
         """Makes rows and scratch space as wide as what was learned."""
-        if not self.store.layout.fits(self.domains.sizes) and not self.store.repack(self.domains.sizes, int(self.ctl[k.STATES])):
-            raise Stopped("memory")
+        if not self.store.fits(self.domains.sizes, self.states):
+            if self.states > self._arranged * _AGAIN:
+                self.arrange()
+            elif not self.store.repack(self.domains.sizes, self.states):
+                raise Stopped("memory")
         self._prepare()
 
     def arrange(self) -> None:
         """Puts slots that are looked at after each other side by side; worth it once the trees are known well enough."""
+        self._arranged = self.states
         self.store.groups = self._merger.groups(self.domains.sizes)
-        if not self.store.repack(self.domains.sizes, int(self.ctl[k.STATES])):
+        if not self.store.repack(self.domains.sizes, self.states):
             raise Stopped("memory")
         self._prepare()
 

@@ -9,6 +9,7 @@ import attrs
 
 from dra_spec.explorer import cone, merge
 from dra_spec.explorer.audit_independence import audit, walked
+from dra_spec.explorer.completion import MOST_RUNS, RUNS_OF_AUTO
 from dra_spec.explorer.fingerprints import together
 from dra_spec.explorer.footprints import Footprints, footprints
 from dra_spec.explorer.independence import Independence
@@ -28,7 +29,8 @@ def explore(model: Model, limits: Limits, reductions: Reductions, search: Search
 
     Of what `reductions` says, `cone` and `merge` are used here; `search` has the rest.
     """
-    found = footprints(model)
+    most_runs = RUNS_OF_AUTO if reductions.auto else MOST_RUNS
+    found = footprints(model, most_runs)
     parts, report = _parts(model, found, reductions)
     results = []
     for part in parts:
@@ -37,7 +39,7 @@ def explore(model: Model, limits: Limits, reductions: Reductions, search: Search
         elif limits.depth is not None:
             result = _with(search(part.model), refused(merge.NAME, "merged steps count as one, so it does not go with a depth"))
         else:
-            result = _merged(part.model, found if part.whole else footprints(part.model), search)
+            result = _merged(part.model, found if part.whole else footprints(part.model, most_runs), search)
         results.append(result if part.whole else _told(model, part, result))
     return _together(model, results, [report] if reductions.cone else [])
 

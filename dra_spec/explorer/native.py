@@ -16,8 +16,9 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,13 @@ class Kernel:
 
     def __call__(self, *args: Any) -> int:
         """Runs it; 0 where the function gives nothing."""
+        entry, numbers = self.entry(args)
+        if entry is None:
+            return self.by_numba(args)
+        return entry(numbers.buffer_info()[0])
+
+    def entry(self, args: tuple[Any, ...]) -> tuple[Callable[[int], int] | None, array[int]]:
+        """The entry for arguments like these, and the list of numbers that it takes; None: call it by Numba."""
         words: list[str] = []
         numbers = array("q")
         for arg in args:
@@ -49,10 +57,11 @@ class Kernel:
         signature = " ".join(words)
         if signature not in self._entries:
             self._entries[signature] = self._entry(signature, args)
-        entry = self._entries[signature]
-        if entry is None:
-            return int(self._compiled(*args) or 0)
-        return entry(numbers.buffer_info()[0])
+        return self._entries[signature], numbers
+
+    def by_numba(self, args: tuple[Any, ...]) -> int:
+        """Runs it as Numba does."""
+        return int(self._compiled(*args) or 0)
 
     @property
     def _compiled(self) -> Any:
@@ -80,6 +89,45 @@ class Kernel:
             return _load(file, told)
         except (OSError, ValueError):
             return None
+
+
+@cache
+def _shared(module: str, name: str) -> Kernel:
+    return Kernel(module, name)
+
+
+class Bound:
+    """A kernel that is called again and again with the same arrays, or others of the same types: what they are is noted only when one of
+    them is another object. Arguments are arrays, numbers and tuples of arrays."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._kernel = _shared(module, name)
+        self._known: list[Any] = []
+        self._numbers = array("q")
+        self._entry: Callable[[int], int] | None = None
+        self._ready: Callable[[], int] = int
+
+    def __call__(self, *args: Any) -> int:
+        """Runs it; 0 where the function gives nothing."""
+        return self.ready(*args)()
+
+    def ready(self, *args: Any) -> Callable[[], int]:
+        """What runs it with these arguments, good until `ready` is called again."""
+        items: list[Any] = []
+        for arg in args:
+            if isinstance(arg, tuple):
+                items += arg
+            else:
+                items.append(arg)
+        if len(items) != len(self._known) or not all(map(is_, items, self._known)):
+            self._entry, self._numbers = self._kernel.entry(args)
+            self._known = items
+            self._ready = partial(self._entry, self._numbers.buffer_info()[0]) if self._entry else partial(self._kernel.by_numba, args)
+        return self._ready
+
+    def forget(self) -> None:
+        """Does not hold the arrays any more."""
+        self._known = []
 
 
 class Kernels:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from dra_spec.explorer.audit_independence import MOST_STATES, audit, walked
+from dra_spec.explorer.completion import MOST_RUNS, RUNS_OF_AUTO
 from dra_spec.explorer.explicit import ExplicitSearch
 from dra_spec.explorer.footprints import footprints
 from dra_spec.explorer.independence import Independence
@@ -25,9 +26,9 @@ _TIMES = 20  # the search beside it stores so many times the states at most
 _LEAST_SECONDS = 1.0  # that the search beside it gets
 
 
-def independence(model: Model) -> Independence | str:
-    """The relations of the model's actions, or why there are none worth looking at."""
-    found = footprints(model)
+def independence(model: Model, most_runs: int = MOST_RUNS) -> Independence | str:
+    """The relations of the model's actions, or why there are none worth looking at. `most_runs`: as in `footprints`."""
+    found = footprints(model, most_runs)
     if found.actions and not any(footprint.exact for footprint in found.actions):
         return f"no action's footprint is known in all states: {found.cause}"
     return Independence(found)
@@ -45,6 +46,11 @@ def attach(search: ExplicitSearch, relations: Independence | str, mode: Mode) ->
     return ReductionReport(NAME, True, f"mode {mode}: {kept}{more}")
 
 
+def taken(report: ReductionReport, search: ExplicitSearch) -> ReductionReport:
+    """The report after the search: which share of the enabled actions it took."""
+    return attrs.evolve(report, reason=f"{report.reason}; {share(search):.0%} of the enabled actions taken") if report.applied else report
+
+
 def share(search: ExplicitSearch) -> float:
     """The share of the enabled actions that were taken."""
     if search.stubborn is None:
@@ -56,7 +62,7 @@ def share(search: ExplicitSearch) -> float:
 def attached(search: ExplicitSearch, make: Callable[[Limits], ExplicitSearch], reductions: Reductions) -> ReductionReport:
     """Makes a search use stubborn sets, if it may. With `auto` only if a short search with them (`make`) says that this pays."""
     assert reductions.por
-    relations = independence(search.model)
+    relations = independence(search.model, RUNS_OF_AUTO if reductions.auto else MOST_RUNS)
     if reductions.auto and not isinstance(relations, str):
         prefix = make(Limits(max_states=_PREFIX, expand_violating=True))
         if attach(prefix, relations, reductions.por).applied:

@@ -44,9 +44,13 @@ class Reductions:
         chosen: dict[str, Any] = {}
         for word in words:
             name, equals, mode = word.partition("=")
+            if word in ("none", "auto"):
+                raise ValueError(f"{text!r}: {word} goes with no other reduction; expected {FORMS}")
             if name not in NAMES or (equals and (name != "por" or mode not in POR_MODES)):
                 raise ValueError(f"{word!r}: expected {FORMS}")
-            chosen[name] = (mode or "safety") if name == "por" else True
+            wanted = (mode or "safety") if name == "por" else True
+            if chosen.setdefault(name, wanted) != wanted:
+                raise ValueError(f"{text!r}: two modes of por; expected one of them")
         return Reductions(**chosen)
 
     def __iter__(self) -> Iterator[str]:

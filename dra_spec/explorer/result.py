@@ -31,7 +31,8 @@ class Limits:
     `max_states`: most states stored. `time_limit`: seconds. `memory`: bytes of the whole process (resident). `depth`: most steps of a run.
     `expand_violating`: also look behind states that violate a state invariant. It is implied when the model has an `AlwaysPossible`,
     `DeadlockFree` or `LeadsTo` property, because those are about all states. `fingerprints`: the explicit engine may keep fingerprints of
-    128 bits of states whose rows are wider than 256 bits (`Result.fingerprints`).
+    128 bits of states whose rows are wider than 256 bits (`Result.fingerprints`). `threads` of the explicit engine; 0: as many as there
+    are cores for this process; what is found does not depend on it.
     """
 
     max_states: int | None = None
@@ -40,6 +41,7 @@ class Limits:
     depth: int | None = None
     expand_violating: bool = False
     fingerprints: bool = False
+    threads: int = 0
 
 
 @attrs.frozen(eq=False)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer import fingerprints
 from dra_spec.explorer.arena import Growing
+from dra_spec.explorer.crew import Crew
 from dra_spec.explorer.intern import Ints
 from dra_spec.explorer.layout import Layout
 from dra_spec.explorer.native import Kernel
@@ -17,6 +18,11 @@ from dra_spec.explorer.result import EngineError
 
 _REBUILD, _REPACK = Kernel("kernels_store", "rebuild"), Kernel("kernels_store", "repack")
 _FINGERPRINT = Kernel("kernels_store", "fingerprint")
+_REFILL, _REFILL_LATE = Kernel("kernels_share", "refill"), Kernel("kernels_share", "refill_late")
+_SHARED = 1 << 15  # states that are worth several threads
+_LATE = 1 << 12
+_LATELY = 16  # a domain grew lately if there were at least so many times fewer states than now
+_NOTHING = np.zeros(0, np.int64)
 _MOST = 1 << 32  # states, since a number has 32 bits
 
 
@@ -28,11 +34,19 @@ class Store:
     """
 
     def __init__(
-        self, sizes: NDArray[np.int64], with_edges: bool, buffer: int, allow: Callable[[int], bool], fingerprints: bool = False
+        self,
+        sizes: NDArray[np.int64],
+        with_edges: bool,
+        buffer: int,
+        allow: Callable[[int], bool],
+        fingerprints: bool = False,
+        crew: Crew | None = None,
     ) -> None:
         self.buffer, self._allow, self._may_narrow = buffer, allow, fingerprints
+        self._crew = crew or Crew(1)
         self.narrow, self.gone = False, 0
         self.layout = Layout(sizes)
+        self._sizes, self._grown = sizes.copy(), np.zeros(len(sizes), np.int64)  # per slot, and when it grew last
         self.groups: list[list[int]] | None = None  # slots that should sit side by side
         first = 4 * buffer
         self._rows = Growing(first, (self.layout.words,), np.uint64)
@@ -52,12 +66,13 @@ class Store:
         self.rows, self.table, self.prints = self._rows.data, self._table.data, self._prints.data
         self.parent, self.via, self.flags = (growing.data for growing in self._others)
         self.edges, self.edge_class = (growing.data for growing in self._edges)
+        kept = self.prints if self.narrow else self.rows
+        others = self.parent, self.via, self.flags, self.table, self.edges, self.edge_class
+        self._arrays = k.Store(self.rows, kept, self._keys, self._key_first, *others)
 
     def arrays(self) -> k.Store:
         """For the kernels; valid until something grows."""
-        kept = self.prints if self.narrow else self.rows
-        others = self.parent, self.via, self.flags, self.table, self.edges, self.edge_class
-        return k.Store(self.rows, kept, self._keys, self._key_first, *others)
+        return self._arrays
 
     @property
     def memory(self) -> int:
@@ -70,9 +85,20 @@ class Store:
         whole = self.parent, self.via, self.flags, self.table, self.prints, self._keys, self._key_first
         return self.rows[self.gone :].nbytes + sum(array.nbytes for array in whole)
 
+    def fits(self, sizes: NDArray[np.int64], states: int) -> bool:
+        """Whether the fields are wide enough; it is noted which domains grew at this number of states."""
+        self._grown[sizes > self._sizes] = states
+        self._sizes = sizes.copy()
+        return self.layout.fits(sizes)
+
     def grow(self, states: int, edges: int) -> bool:
         """Makes room for one more buffer of successors; False if that is not allowed."""
-        most = states + self.buffer
+        more = self.buffer
+        return self.grow_states(states, more) and self.grow_table(states, more) and self.grow_edges(edges, more)
+
+    def grow_states(self, states: int, more: int) -> bool:
+        """Makes room for the rows of so many more states; False if that is not allowed."""
+        most = states + more
         if most > _MOST - 2:
             return False
         if most > len(self.rows):
@@ -81,41 +107,88 @@ class Store:
                 return False
             for growing in (self._rows, *self._others, *([self._prints] if self.narrow else [])):
                 growing.grow(size)
-        if most * 4 > len(self.table) * 3:
-            if not self._allow(8 * len(self.table)):
+            self._name()
+        return True
+
+    def grow_table(self, states: int, more: int) -> bool:
+        """Makes room in the table for so many more states; False if that is not allowed."""
+        size = len(self.table)
+        while (states + more) * 4 > size * 3:
+            size *= 2
+        if size > len(self.table):
+            if not self._allow(8 * (size - len(self.table))):
                 return False
             self._table.data[:] = 0
-            self._table.grow(2 * len(self.table))
+            self._table.grow(size)
             self._name()
-            _REBUILD(self.arrays(), states)
-        if len(self.edges) and edges + self.buffer > len(self.edges):
-            size = max(edges + self.buffer, self._edges[0].next_length())
+            self._rebuild(states)
+        return True
+
+    def _rebuild(self, states: int) -> None:
+        """Fills the empty table."""
+        store, workers = self.arrays(), self._crew.size
+        if workers > 1 and states >= _SHARED:
+            bounds = [len(self.table) * w // workers for w in range(workers + 1)]
+            shares = [
+                k.Share(np.array([bounds[w], bounds[w + 1], 0, 0, 0]), _NOTHING, np.zeros((_LATE, 2), np.int64), _NOTHING)
+                for w in range(workers)
+            ]
+            done = np.zeros(workers, np.bool_)
+
+            def refill(w: int) -> None:
+                done[w] = _REFILL(store, shares[w], states)
+
+            self._crew.run(refill)
+            if done.all():
+                for share in shares:
+                    _REFILL_LATE(store, share)
+                return
+            self.table[:] = 0
+        _REBUILD(store, states)
+
+    def grow_edges(self, edges: int, more: int) -> bool:
+        """Makes room for so many more edges, where edges are stored; False if that is not allowed."""
+        if len(self.edges) and edges + more > len(self.edges):
+            size = max(edges + more, self._edges[0].next_length())
             if not self._allow((size - len(self.edges)) * 10):
                 return False
             for growing in self._edges:
                 growing.grow(size)
-        self._name()
+            self._name()
         return True
 
     def repack(self, sizes: NDArray[np.int64], states: int) -> bool:
         """Widens the fields for larger domains; False if the memory for that is not allowed."""
-        layout = Layout(sizes, self.groups)
+        layout = Layout(sizes, self.groups, self._grown * _LATELY >= states)
         narrows = self._narrows(layout)
         if not self._allow(8 * layout.words * (len(self.rows) - self.gone) + 16 * narrows * len(self.rows)):
             return False
         rows = Growing(len(self.rows), (layout.words,), np.uint64, layout.words if self.narrow or narrows else 1)
-        there = slice(self.gone, states)
-        _REPACK(self.layout.arrays, layout.arrays, self.rows[there], rows.data[there], states - self.gone, np.zeros(len(sizes), np.int32))
+        self._repack(layout, rows.data, states)
         self.layout, self._rows = layout, rows
         self._name()
         if self.narrow or narrows:
             self._key_first, self._keys = fingerprints.keys(layout.limits)
+            self._name()
         if narrows:
             self._take_fingerprints(states)
         if narrows or not self.narrow:  # fingerprints are the same in every layout
             self.table[:] = 0
-            _REBUILD(self.arrays(), states)
+            self._rebuild(states)
         return True
+
+    def _repack(self, layout: Layout, rows: NDArray[np.uint64], states: int) -> None:
+        workers = self._crew.size if states - self.gone >= _SHARED else 1
+
+        def repack(w: int) -> None:
+            begin, end = (self.gone + (states - self.gone) * n // workers for n in (w, w + 1))
+            values = np.zeros(len(layout.limits), np.int32)
+            _REPACK(self.layout.arrays, layout.arrays, self.rows[begin:end], rows[begin:end], end - begin, values)
+
+        if workers > 1:
+            self._crew.run(repack)
+        else:
+            repack(0)
 
     def _take_fingerprints(self, states: int) -> None:
         self.narrow = True

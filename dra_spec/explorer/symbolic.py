@@ -8,36 +8,36 @@ walked back through them; `report` runs it through the plain semantics before it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-import attrs
 import numpy as np
 from oxidd.util import DDMemoryError
 
-from dra_spec.explorer import lasso
+from dra_spec.explorer import symbolic_sample
 from dra_spec.explorer.control import Control, expands_all
-from dra_spec.explorer.intern import Domains, VersionTable
-from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth
-from dra_spec.explorer.plain import NO_GOAL
-from dra_spec.explorer.result import Explored, Found, Lasso, Stopped
+from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, Truth
+from dra_spec.explorer.result import Explored, Found, Stopped
 from dra_spec.explorer.scout import Scout, Walker
-from dra_spec.explorer.semantics import Semantics, State
-from dra_spec.explorer.symbolic_fair import FairRuns
+from dra_spec.explorer.semantics import State
 from dra_spec.explorer.symbolic_order import slot_order
+from dra_spec.explorer.symbolic_promises import Promises
 from dra_spec.explorer.symbolic_relation import Relation
+from dra_spec.explorer.symbolic_sample import Lesson
 from dra_spec.explorer.symbolic_sets import NODE_BYTES, Encoding, Grown, Set, fresh
+from dra_spec.explorer.symbolic_sift import sifted
 from dra_spec.explorer.symbolic_steps import SymbolicSteps
-from dra_spec.explorer.symbolic_traces import Broken, nearest, walk_back
+from dra_spec.explorer.symbolic_traces import nearest, walk_back
 from dra_spec.explorer.symbolic_trees import SymbolicTrees
 from dra_spec.explorer.symbolic_versions import Closing, Renumbering
-from dra_spec.explorer.trees import Trees
 
 NODES, CACHE = 1 << 26, 1 << 21  # most nodes; entries of the cache of operations
 UNKNOWN_DEPTH = -1
 _SCATTERED = 16  # states per node
-_LARGE = 3000  # nodes of a set for which another order may pay
-_INTERVAL = 0.25  # seconds between two counts for the progress line
+SAMPLE = 30_000  # states of a look ahead
+LARGE = 3000  # nodes of a set for which another order may pay
+_INTERVAL, _DEAR = 0.25, 20  # seconds between two counts for the progress line; at least so many times what a count takes
 
 T = TypeVar("T")
 
@@ -47,17 +47,8 @@ class SymbolicSearch:
 
     def __init__(self, model: Model, control: Control) -> None:
         self.model, self.control = model, control
-        self.semantics = Semantics(model)
-        self.domains = Domains(model)
-        self.trees = Trees(model, self.semantics, self.domains)
-        self.versions = VersionTable(self.domains)
-        self.initial = [self.domains.numbers(state) for state in self.semantics.initial_states()]
-        self.predicates = self._predicates()
-        self._due = {  # of leads-to promises, beside their goals
-            i: self.trees.add_property(i, p.promise, p.when) for i, p in enumerate(model.properties) if isinstance(p, LeadsTo)
-        }
-        self._fair: dict[int, tuple[int, FairRuns]] = {}  # per broken leads-to promise, with the epoch
-        self.walker = Walker(self.trees)
+        self._calls = 0  # of the model's Python code, for trees that are gone
+        self._take(symbolic_sample.first(model))
         self._look_ahead()
         self._encode()
         self.found = [Found() for _ in model.properties]
@@ -66,15 +57,29 @@ class SymbolicSearch:
         self._all = expands_all(model, control.limits)
         self.rings: list[Set] = []
         self._done: dict[int, Set] = {}  # per action: what it was last applied to
-        self._broken: list[Broken] = []
+        self._promises = Promises(self)
         self._traces: list[tuple[State, State, list[tuple[int, int]]]] = []  # first and last state, the steps between
         self._recorded: dict[int, tuple[int, list[Closing]]] = {}
-        self._counted = time.monotonic()
+        self._count_at = time.monotonic()
         self._peak = 0
+        self._taught = False
 
-    def _predicates(self) -> dict[int, int]:
-        made = {}
+    def _take(self, lesson: Lesson) -> None:
+        """Goes on with other trees and domains."""
+        self.semantics, self.domains, self.trees, self.versions = lesson.semantics, lesson.domains, lesson.trees, lesson.versions
+        self.initial = lesson.initial
+        self.goals = self._goals(lesson.predicates)
+        self.due = {  # of leads-to promises, beside their goals
+            i: self.trees.add_property(i, p.promise, p.when) for i, p in enumerate(self.model.properties) if isinstance(p, LeadsTo)
+        }
+        self.walker = Walker(self.trees)
+
+    def _goals(self, known: Mapping[int, int]) -> dict[int, int]:
+        """The trees of what promises say of states."""
+        made = dict(known)
         for i, promise in enumerate(self.model.properties):
+            if i in known:
+                continue
             if isinstance(promise, StateInvariant):
                 made[i] = self.trees.add_property(i, promise.promise, promise.fn)
             elif isinstance(promise, (AlwaysPossible, LeadsTo)):
@@ -86,17 +91,19 @@ class SymbolicSearch:
     def _look_ahead(self) -> None:
         """Fills the trees with what most states ask for, so that the variables can be put in order."""
         rows = Scout(self.walker, self.semantics, self.initial, self.versions).run()
-        for i, tree in self.predicates.items():
+        for i, tree in self.goals.items():
             if isinstance(self.model.properties[i], StateInvariant):
                 for row in rows:
                     self.walker.reach(tree, row)
 
-    def _encode(self) -> None:
-        """Puts the variables in an order that fits what is known of the trees now, and begins with no set."""
+    def _encode(self, rows: Ints | None = None) -> None:
+        """Puts the variables in an order that fits what is known of the trees now, or some states, and begins with no set."""
         memory = self.control.limits.memory
         nodes = NODES if memory is None else max(1 << 16, min(NODES, memory // (2 * NODE_BYTES)))
         self._placed = frozenset(np.flatnonzero(self.domains.sizes > 1).tolist())
         order = slot_order(len(self.domains.slots), self.walker.groups())
+        if rows is not None:
+            order = sifted(rows, order)
         self.encoding = Encoding(self.domains, order, nodes, min(CACHE, nodes))
         self.symbolic = SymbolicTrees(self.trees, self.walker, self.encoding)
         self.relation = Relation(self.symbolic, self.semantics)
@@ -106,28 +113,38 @@ class SymbolicSearch:
         self.reached = self.expanded = self.encoding.false
 
     def _encode_anew(self) -> bool:
-        """Orders the variables again if slots have begun to vary whose place was a guess, and the set is large; else false.
+        """Orders the variables again if the set is large, and either hardly smaller than a list of its states, so that some of them are
+        worth a look ahead, or has slots that have begun to vary and whose place was a guess. Else false.
 
         All sets are lost.
         """
-        if self.reached.node_count() < _LARGE or not np.any(np.delete(self.domains.sizes, list(self._placed)) > 1):
+        if self.reached.node_count() < LARGE:
+            return False
+        rows = None
+        if not self._taught and self._scattered():
+            self._taught = True
+            self._calls += self.semantics.calls + self.trees.calls
+            lesson = symbolic_sample.ahead(self.model, self.control, SAMPLE)
+            self._take(lesson)
+            rows = lesson.rows
+        elif self._taught or not np.any(np.delete(self.domains.sizes, list(self._placed)) > 1):
             return False
         self.encoding.close()
         self._done.clear()
         self._recorded.clear()
-        self._encode()
+        self._encode(rows)
         return True
 
     def _narrow(self, to: Set) -> None:
         """A slot got another bit: it is 0 in all states so far."""
         self.reached, self.expanded = self.reached & to, self.expanded & to
         self.rings = [ring & to for ring in self.rings]
-        self._broken = [attrs.evolve(broken, states=broken.states & to) for broken in self._broken]
+        self._promises.narrow(to)
         self._recorded.clear()
         self._done.clear()  # the same diagram would mean more states now
 
-    def _retry(self, compute: Callable[[], T]) -> T:
-        """Computes again after a domain has grown."""
+    def retry(self, compute: Callable[[], T]) -> T:
+        """Computes, and again after a domain has grown."""
         while True:
             try:
                 return compute()
@@ -139,9 +156,9 @@ class SymbolicSearch:
     def run(self) -> Explored:
         """Searches until nothing is left or a limit is met."""
         startup = self.control.seconds
-        for phase in (self._search, self._judge, self._trace):
+        for phase in (self._search, self._promises.judge, self._trace):
             try:
-                if phase != self._judge or self.stopped is None or self.rings:
+                if phase != self._promises.judge or self.stopped is None or self.rings:
                     phase()
             except Stopped as stop:
                 self.stopped = self.stopped or str(stop)
@@ -169,15 +186,15 @@ class SymbolicSearch:
         while changed:
             if self._encode_anew():
                 self._start()
-            if not self._all and self._retry(lambda: self._violating(self.reached)).satisfiable():
+            if not self._all and self.retry(lambda: self._violating(self.reached)).satisfiable():
                 return False
             changed = False
             scattered = self._scattered()
             for action in range(len(self.model.actions)):
                 if self._done.get(action) == self.reached:
                     continue
-                self._check()
-                after = self._retry(lambda a=action, new=scattered: self._wider(a, new))  # type: ignore[misc]
+                self.check()
+                after = self.retry(lambda a=action, new=scattered: self._wider(a, new))  # type: ignore[misc]
                 self._done[action] = self.reached
                 if after != self.reached:
                     self.reached, changed = after, True
@@ -198,22 +215,21 @@ class SymbolicSearch:
     def _layer(self, enough: Callable[[], bool]) -> None:
         """The reachable set by layers; `enough` may end it early (the set is known then)."""
         known = self.reached if self.expanded.satisfiable() else None
-        self._start()
-        self.rings, self.depth = [self.reached], 0
-        expanded = self.encoding.false
-        self.expanded = expanded
+        self._begin_layers()
         while True:
+            if known is None and self._encode_anew():
+                self._begin_layers()
             if enough() and known is not None:
                 self.depth = UNKNOWN_DEPTH
                 break
-            source = self._retry(lambda: self._source(self.rings[-1]))
+            source = self.retry(lambda: self._source(self.rings[-1]))
             limit = self.control.limits.depth
             if limit is not None and self.depth >= limit:
                 if source.satisfiable():
                     raise Stopped("depth")
                 break
             new = self._next(source)
-            self.expanded |= self._retry(lambda: self._source(self.rings[-1]))
+            self.expanded |= self.retry(lambda: self._source(self.rings[-1]))
             if not new.satisfiable():
                 break
             self.reached |= new
@@ -222,17 +238,21 @@ class SymbolicSearch:
         if known is not None:
             self.reached = self.expanded = known
 
+    def _begin_layers(self) -> None:
+        self._start()
+        self.rings, self.depth, self.expanded = [self.reached], 0, self.encoding.false
+
     def _next(self, source: Set) -> Set:
         """The next layer."""
-        self.rings.append(self.encoding.false)  # kept there, so that it is narrowed when a domain grows
+        self.rings += [source, self.encoding.false]  # kept there, so that they are narrowed when a domain grows
         try:
             for action in range(len(self.model.actions)):
-                self._check()
-                image = self._retry(lambda a=action: self._image(a, self._source(self.rings[-2])))  # type: ignore[misc]
+                self.check()
+                image = self.retry(lambda a=action: self._image(a, self.rings[-2]))  # type: ignore[misc]
                 self.rings[-1] |= self.reached.imp_strict(image)
             return self.rings[-1]
         finally:
-            self.rings.pop()
+            del self.rings[-2:]
 
     def _source(self, states: Set) -> Set:
         """Those of the states that are expanded."""
@@ -240,112 +260,33 @@ class SymbolicSearch:
 
     def _image(self, action: int, states: Set, record: list[Closing] | None = None) -> Set:
         effects = self.relation.effects(action, states)
-        raw = self.relation.image(effects, states)
+        raw = self.relation.image(effects, self.relation.enabled(action, states))
         if not self.renumbering.needed:
             return raw
         return self.renumbering.normal(raw, self.renumbering.objects({slot for e in effects for slot in e.slots}), record)
 
     def _violating(self, states: Set) -> Set:
         violating = self.encoding.false
-        for i, tree in self.predicates.items():
+        for i, tree in self.goals.items():
             if isinstance(self.model.properties[i], StateInvariant):
                 violating |= self.relation.truth(tree, states, Truth.FALSE)
         return violating
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises `Stopped` if a limit is met."""
         reason = self.control.stop()
         if reason is not None:
             raise Stopped(reason)
         self._peak = max(self._peak, self.encoding.tidy())
         now = time.monotonic()
-        if now - self._counted >= _INTERVAL:
-            self._counted = now
+        if now >= self._count_at:
             states = self.encoding.count(self.reached)
+            self._count_at = now + max(_INTERVAL, _DEAR * (time.monotonic() - now))
             self.control.report(states, 0, max(self.depth, 0), self._peak)
             if self.control.limits.max_states is not None and states > self.control.limits.max_states:
                 raise Stopped("max-states")
 
-    # what is judged when the set is there
-
-    def _judge(self) -> None:
-        for i, promise in enumerate(self.model.properties):
-            if isinstance(promise, StateInvariant):
-                self._note(i, self._retry(lambda t=self.predicates[i]: self.relation.truth(t, self.reached, Truth.FALSE)))  # type: ignore[misc]
-                self.found[i].tested = self.relation.truth(self.predicates[i], self.reached, Truth.TRUE).satisfiable()
-            elif isinstance(promise, DeadlockFree):
-                self._note(i, self._retry(lambda t=self.predicates[i]: self.relation.truth(t, self._stuck(), Truth.FALSE)))  # type: ignore[misc]
-            elif isinstance(promise, AlwaysPossible):
-                self._judge_possible(i, promise)
-            elif isinstance(promise, LeadsTo):
-                self._judge_leads(i, promise)
-        if any(isinstance(promise, StepInvariant) for promise in self.model.properties):
-            for action in range(len(self.model.actions)):
-                self._check()
-                for judged in self._retry(lambda a=action: list(self.steps.judge(a, self.expanded))):  # type: ignore[misc]
-                    self.found[judged.property].tested |= judged.true
-                    self._note(judged.property, judged.false, (judged.action, judged.outcome))
-
-    def _note(self, index: int, states: Set, step: tuple[int, int] | None = None) -> None:
-        if states.satisfiable():
-            self._broken.append(Broken(index, states, step))
-
-    def _stuck(self) -> Set:
-        stuck = self.expanded
-        for action in range(len(self.model.actions)):
-            if not stuck.satisfiable():
-                break
-            stuck = self.relation.alive(action, stuck).imp_strict(stuck)
-        return stuck
-
-    def _judge_possible(self, index: int, promise: AlwaysPossible) -> None:
-        """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
-        ahead = self._retry(lambda: self.relation.truth(self.predicates[index], self.reached, Truth.FALSE))
-        self.found[index].tested = ahead.satisfiable()
-        bad = self._within_bounds(ahead)
-        allowed = [action for action, act in enumerate(self.model.actions) if promise.allowed(act)][::-1]  # later steps come first
-        good = bad.imp_strict(self.reached)
-        done: dict[int, Set] = {}
-        while bad.satisfiable() and any(done.get(action) != good for action in allowed):
-            for action in allowed:
-                if done.get(action) != good:
-                    self._check()
-                    new, done[action] = fresh(done.get(action), good), good
-                    good |= self.preimage(action, new, bad)
-                    bad = good.imp_strict(bad)
-        if bad.satisfiable():
-            self.found[index].note = NO_GOAL
-            self._note(index, bad)
-
-    def _within_bounds(self, states: Set) -> Set:
-        """Those of the states that were expanded and have no outcome beyond the bounds."""
-        inside = states & self.expanded
-        for action in range(len(self.model.actions)):
-            inside = self._retry(lambda a=action: self.relation.escaping(a, self.expanded)[0]).imp_strict(inside)  # type: ignore[misc]
-        return inside
-
-    def _judge_leads(self, index: int, promise: LeadsTo) -> None:
-        due = self._retry(lambda: self._owed(index))
-        self.found[index].tested = due.satisfiable()
-        if due.satisfiable():
-            runs = self._retry(lambda: self._fair_runs(index, promise))
-            if (due & runs.states).satisfiable():
-                self.found[index].note = lasso.NOTE
-                self._note(index, due & runs.states)
-
-    def _owed(self, index: int) -> Set:
-        early = self.relation.truth(self._due[index], self.reached, Truth.FALSE).imp_strict(self.reached)
-        return self.relation.truth(self.predicates[index], early, Truth.FALSE)
-
-    def _fair_runs(self, index: int, promise: LeadsTo) -> FairRuns:
-        """What was not expanded, or leaves the bounds, may reach the goal."""
-        known = self._fair.get(index)
-        if known is None or known[0] != self.encoding.epoch:
-            fair = [action for action, act in enumerate(self.model.actions) if promise.fair(act)]
-            region = self._within_bounds(self.relation.truth(self.predicates[index], self.reached, Truth.FALSE))
-            known = self._fair[index] = self.encoding.epoch, FairRuns(self, region, self._owed(index), fair)
-        return known[1]
-
-    # for FairRuns
+    # for what is judged when the set is there
 
     def image(self, action: int, states: Set) -> Set:
         """The states after an action."""
@@ -354,10 +295,6 @@ class SymbolicSearch:
     def preimage(self, action: int, target: Set, within: Set) -> Set:
         """Those of some expanded states that an action brings into the target."""
         return self._preimage(action, target, self.expanded, within)
-
-    def check(self) -> None:
-        """Raises `Stopped` if a limit is met."""
-        self._check()
 
     def pick(self, states: Set) -> State:
         """A state of a set that is not empty."""
@@ -381,39 +318,43 @@ class SymbolicSearch:
                 if keep:
                     self._recorded[action] = record
             target = self.renumbering.undo(target, record[1])
-        return self.relation.preimage(effects, target, states if within is None else within)
+        return self.relation.preimage(effects, target, self.relation.enabled(action, states if within is None else within))
 
     # traces
 
     def _trace(self) -> None:
         """Shortest traces to what is broken; the layers are made first where there are none."""
-        if not self._broken:
+        broken = self._promises.broken
+        if not broken:
             return
         if not self.rings:
-            unmet = {broken.property for broken in self._broken}
+            unmet = {one.property for one in broken}
 
             def enough() -> bool:
-                unmet.difference_update([b.property for b in self._broken if (b.states & self.rings[-1]).satisfiable()])
+                unmet.difference_update([b.property for b in self._promises.broken if (b.states & self.rings[-1]).satisfiable()])
                 return not unmet
 
             self._layer(enough)
-        for i in dict.fromkeys(broken.property for broken in self._broken):
-            depth, states, step = nearest(self._broken, i, self.rings)
+        for i in dict.fromkeys(one.property for one in self._promises.broken):
+            depth, states, step = nearest(self._promises.broken, i, self.rings)
             last = self.pick(states)
             start, steps = walk_back(self, last, depth)
-            self.found[i].lasso = self._lasso(i, last)
+            self.found[i].lasso = self._promises.lasso(i, last)
             self.found[i].state, self.found[i].step = len(self._traces), step
             self._traces.append((start, last, steps))
 
-    def _lasso(self, index: int, start: State) -> Lasso | None:
-        promise = self.model.properties[index]
-        if not isinstance(promise, LeadsTo):
-            return None
-        return self._retry(lambda: self._fair_runs(index, promise).lasso(start))
-
     def before(self, action: int, after: State, depth: int) -> Set:
-        """The expanded states of a layer that an action brings to a state."""
-        return self._retry(lambda: self._preimage(action, self.only(after), self._source(self.rings[depth])))
+        """The expanded states of a layer that an action brings to a state. They differ from it only where the action may write, and in the
+        versions of the objects there."""
+        slots = self.relation.writes(action)
+        slots |= self.renumbering.bearing(self.renumbering.objects(slots))
+        others = [(slot, int(number)) for slot, number in enumerate(self.domains.numbers(after)) if slot not in slots]
+
+        def found() -> Set:
+            near = self.rings[depth] & self.encoding.constants(others)
+            return self._preimage(action, self.only(after), self._source(near)) if near.satisfiable() else near
+
+        return self.retry(found)
 
     # what is handed over
 
@@ -427,9 +368,9 @@ class SymbolicSearch:
                     taken[action] = self.relation.taken(action, self.expanded)
                     enabled[action] = self.relation.alive(action, self.expanded).satisfiable()
                     reasons |= self.relation.escaping(action, self.expanded)[1]
-                stuck = self.encoding.count(self._stuck())
+                stuck = self.encoding.count(self._promises.stuck())
             if not self._all and (self.rings or self.expanded.satisfiable()):
-                violating = self.encoding.count(self._retry(lambda: self._violating(self.reached)))
+                violating = self.encoding.count(self.retry(lambda: self._violating(self.reached)))
         except DDMemoryError:
             self.stopped = self.stopped or "memory"  # the figures are those that could be counted
         self._peak = max(self._peak, self.encoding.memory)
@@ -446,7 +387,7 @@ class SymbolicSearch:
             taken=taken,
             enabled=enabled,
             found=self.found,
-            python_calls=self.semantics.calls + self.trees.calls,
+            python_calls=self._calls + self.semantics.calls + self.trees.calls,
             bytes_per_state=self._peak / max(states, 1),
             memory=self._peak,
             path=lambda i: (self._traces[i][0], self._traces[i][2]),

@@ -132,6 +132,8 @@ class FairRuns:
         rings, reached = [start], start
         while not enough(rings[-1]):
             new = [self._image(action, rings[-1]) & region for action in range(len(self.moves.semantics.model.actions))]
+            if not new:  # a model without actions
+                break
             ring = reached.imp_strict(self._union(new))
             if not ring.satisfiable():
                 break

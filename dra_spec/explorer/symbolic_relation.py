@@ -20,6 +20,7 @@ from dra_spec.explorer.symbolic_sets import AND, Encoding, Set
 from dra_spec.explorer.symbolic_trees import Guards, SymbolicTrees, union
 
 Constants = tuple[tuple[int, int], ...]
+Piecewise = tuple[Constants, tuple[int, ...], Set]  # constants, parts, and where an outcome has them
 
 
 @attrs.frozen(eq=False)
@@ -50,8 +51,10 @@ class Relation:
     def __init__(self, trees: SymbolicTrees, semantics: Semantics) -> None:
         self.trees, self.semantics = trees, semantics
         self.encoding: Encoding = trees.encoding
-        self._pieces: dict[int, tuple[int, list[tuple[Constants, tuple[int, ...], Set]]]] = {}
+        self._pieces: dict[int, tuple[int, tuple[list[Piecewise], Set]]] = {}
         self._whole: dict[int, tuple[int, int, list[Effect]]] = {}
+        self._latest: dict[int, tuple[int, int, Set, list[Effect]]] = {}  # with parts: of the states that were asked about last
+        self._writes: dict[int, tuple[int, frozenset[int]]] = {}
         self._staged: dict[tuple[Constants, tuple[int, ...]], tuple[object, list[Stage], frozenset[int], Set]] = {}
         self._assignments: dict[Constants, tuple[int, Set, Set, frozenset[int]]] = {}
 
@@ -61,23 +64,34 @@ class Relation:
         known = self._whole.get(action)
         if known is not None and known[:2] == (guards.change, self.encoding.epoch):
             return known[2]
+        latest = self._latest.get(action)
+        if latest is not None and latest[:2] == (guards.change, self.encoding.epoch) and latest[2] == states:
+            return latest[3]
         made = []
         with_parts = False
-        for constants, parts, guard in self._pieces_of(action, guards):
+        pieces, enabling = self._pieces_of(action, guards)
+        enabled = states & enabling
+        for constants, parts, guard in pieces:
             if parts:
                 with_parts = True
-                here = states & guard
+                here = enabled & guard
                 if here.satisfiable():
                     made.append(self._with_parts(action, here, guard, constants, parts))
             else:
                 stages: list[Stage] = [[self._assignment(self.encoding.true, constants)]]
                 made.append(Effect(guard, stages, frozenset(slot for slot, _ in constants)))
-        if not with_parts:
+        if with_parts:
+            self._latest[action] = guards.change, self.encoding.epoch, states, made
+        else:
             self._whole[action] = guards.change, self.encoding.epoch, made
         return made
 
-    def _pieces_of(self, action: int, guards: Guards) -> list[tuple[Constants, tuple[int, ...], Set]]:
-        """Outcomes within the bounds with where they happen; equal ones of several leaves are one."""
+    def enabled(self, action: int, states: Set) -> Set:
+        """Those of the states, all of them covered, where the action has an outcome within the bounds."""
+        return states & self._pieces_of(action, self.trees.guards(action))[1]
+
+    def _pieces_of(self, action: int, guards: Guards) -> tuple[list[Piecewise], Set]:
+        """Outcomes within the bounds with where they happen, equal ones of several leaves as one; where there is any."""
         known = self._pieces.get(action)
         if known is not None and known[0] == guards.change:
             return known[1]
@@ -87,8 +101,9 @@ class Relation:
                 if piece.beyond < 0:
                     collected.setdefault((piece.constants, piece.parts), []).append(guard)
         made = [(constants, parts, union(sets, self.encoding)) for (constants, parts), sets in collected.items()]
-        self._pieces[action] = guards.change, made
-        return made
+        pieces = made, union([guard for _, _, guard in made], self.encoding)
+        self._pieces[action] = guards.change, pieces
+        return pieces
 
     def _assignment(self, guard: Set, constants: Constants) -> Assignment:
         known = self._assignments.get(constants)
@@ -210,6 +225,19 @@ class Relation:
                 where |= here
                 reasons |= beyond
         return where, reasons
+
+    def writes(self, action: int) -> frozenset[int]:
+        """The slots that an outcome of the action may write, as far as its tree is known."""
+        learned = self.trees.trees.learned
+        known = self._writes.get(action)
+        if known is None or known[0] != learned:
+            walker, found = self.trees.walker, set[int]()
+            for piece in (piece for code in walker.leaf_codes(action) for piece in walker.leaf(code)):
+                found.update(slot for slot, _ in piece.constants)
+                for part in piece.parts:
+                    found.update(slot for code in walker.leaf_codes(part) for one in walker.leaf(code) for slot, _ in one.constants)
+            known = self._writes[action] = learned, frozenset(found)
+        return known[1]
 
     def taken(self, action: int, states: Set) -> int:
         """How many transitions the action makes out of the states."""

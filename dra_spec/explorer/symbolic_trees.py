@@ -24,6 +24,7 @@ class Guards:
     epoch: int
     learned: int  # when it was made
     change: int = 0  # counts up whenever a guard changes
+    covered: Set | None = None  # what was asked about last: all of it is known
 
 
 class SymbolicTrees:
@@ -85,6 +86,8 @@ class SymbolicTrees:
     def cover(self, tree: int, states: Set) -> Guards:
         """The tree, with a path for each of the states. Raises `Grown` if a domain got another bit meanwhile."""
         guards = self.guards(tree)
+        if guards.covered is not None and guards.covered == states:
+            return guards
         missing = guards.known.imp_strict(states)
         if missing.satisfiable() and guards.learned != self.learned:
             guards = self._make(tree)  # other trees may have taught what is seen of new values
@@ -100,6 +103,7 @@ class SymbolicTrees:
             guards.known |= path
             guards.leaves[code] = guards.leaves.get(code, self.encoding.false) | path
             missing = path.imp_strict(missing)
+        guards.covered = states
         return guards
 
     def learn(self, tree: int, row: Ints, after: Ints | None = None) -> tuple[list[tuple[int, int]], int]:

@@ -29,8 +29,18 @@ class Closing:
 
     thing: int
     version: int
-    came: Set  # all states before
-    lacking: Set  # those among them that lacked the version
+    lacking: Set  # the states that lacked the version
+    others: Set  # those that came with them
+    closed: Set  # what became of the former
+
+
+@attrs.frozen(eq=False)
+class Gaps:
+    """Of one object: per version the states that hold a higher one but not this one; all of them."""
+
+    stamp: tuple[int, tuple[int, ...]]
+    lacking: list[Set]
+    somewhere: Set
 
 
 class Renumbering:
@@ -41,6 +51,7 @@ class Renumbering:
         self._shifts: dict[tuple[int, int], Shift] = {}  # bearer, version
         self._known_masks: dict[int, list[int]] = {}
         self._top: dict[int, int] = {}  # per bearer: the highest version in any of its values
+        self._known_gaps: dict[int, Gaps] = {}  # by object
         self._holds: dict[tuple[int, int], tuple[tuple[int, int, int], Set, Set]] = {}
 
     @property
@@ -53,31 +64,48 @@ class Renumbering:
         wanted = set(slots)
         return sorted({thing for slot, thing, _ in self.table.bearers if slot in wanted})
 
+    def bearing(self, objects: Iterable[int]) -> frozenset[int]:
+        """The slots that bear versions of these objects."""
+        return frozenset(self.table.bearers[bearer][0] for thing in objects for bearer in self._bearers(thing))
+
     def normal(self, states: Set, objects: Iterable[int], record: list[Closing] | None = None) -> Set:
         """The states with their versions counted anew; `record` gets what was done. Raises `Grown`."""
         for thing in objects:
-            version = 0
-            while version <= self._highest(thing):
-                lacking = self._lacking(states, thing, version)
-                if not lacking.satisfiable():
-                    version += 1
-                    continue
-                if record is not None:
-                    record.append(Closing(thing, version, states, lacking))
-                states = lacking.imp_strict(states) | self._close(lacking, thing, version)
+            gaps = self._gaps(thing)
+            some = gaps.somewhere & states
+            if some.satisfiable():
+                states = gaps.somewhere.imp_strict(states)
+                states |= self._normal(some, thing, states, record)
+        return states
+
+    def _normal(self, states: Set, thing: int, normal: Set, record: list[Closing] | None) -> Set:
+        """The states with the versions of one object counted anew; `normal` are those that came with them and have no gap."""
+        version = 0
+        while version <= self._highest(thing):
+            lacking = states & self._gaps(thing).lacking[version]
+            if not lacking.satisfiable():
+                version += 1
+                continue
+            others, closed = lacking.imp_strict(states), self._close(lacking, thing, version)
+            if record is not None:
+                record.append(Closing(thing, version, lacking, others | normal, closed))
+            states = others | closed
         return states
 
     def undo(self, states: Set, record: list[Closing]) -> Set:
         """The states before what was recorded that became these."""
         for closing in reversed(record):
-            back = states
+            back = states & closing.closed
+            states &= closing.others
+            if not back.satisfiable():
+                continue
             for bearer in self._bearers(closing.thing):
                 slot = self.table.bearers[bearer][0]
                 shift = self._shift(bearer, closing.version)
                 assert shift.relation is not None
                 moved = self.encoding.swap(back, slot, to_primed=True)
                 back = moved.apply_exists(AND, shift.relation, self.encoding.primed_bits(slot))
-            states = (closing.lacking & back) | (closing.lacking.imp_strict(closing.came) & states)
+            states |= closing.lacking & back
         return states
 
     def _bearers(self, thing: int) -> list[int]:
@@ -110,16 +138,18 @@ class Renumbering:
             known = self._holds[bearer, version] = stamp, holds, above
         return known[1:]
 
-    def _lacking(self, states: Set, thing: int, version: int) -> Set:
-        """Those that hold a higher version of the object but not this one."""
-        above = self.encoding.false
-        for bearer in self._bearers(thing):
-            holds, higher = self._held(bearer, version)
-            states = holds.imp_strict(states)
-            if not states.satisfiable():
-                return states
-            above |= higher
-        return states & above
+    def _gaps(self, thing: int) -> Gaps:
+        bearers = self._bearers(thing)
+        stamp = self.encoding.epoch, tuple(len(self.encoding.domains.values[self.table.bearers[bearer][0]]) for bearer in bearers)
+        known = self._known_gaps.get(thing)
+        if known is None or known.stamp != stamp:
+            lacking = []
+            for version in range(self._highest(thing) + 1):
+                held = [self._held(bearer, version) for bearer in bearers]
+                here, higher = (union([pair[i] for pair in held], self.encoding) for i in (0, 1))
+                lacking.append(here.imp_strict(higher))
+            known = self._known_gaps[thing] = Gaps(stamp, lacking, union(lacking, self.encoding))
+        return known
 
     def _close(self, states: Set, thing: int, version: int) -> Set:
         for bearer in self._bearers(thing):

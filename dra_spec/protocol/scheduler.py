@@ -30,7 +30,7 @@ from dra_spec.protocol.choices import Answers, Chosen, answers
 from dra_spec.protocol.instance import ClaimRef, Instance
 from dra_spec.protocol.objects import Claim, Pod
 from dra_spec.protocol.scheduler_binding import conditions_failed, conditions_pending, first_step
-from dra_spec.protocol.scheduler_cache import WRITER, clear_attempt, devices_in_flight, has_entry, signal
+from dra_spec.protocol.scheduler_cache import WRITER, clear_attempt, devices_in_flight, entry, has_entry, signal
 from dra_spec.protocol.scheduler_state import (
     NO_ATTEMPT,
     Attempt,
@@ -44,6 +44,7 @@ from dra_spec.protocol.scheduler_state import (
 
 PLUGIN = "pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go"
 TRACKER = "pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go"
+MOST_IN_FLIGHT = 3  # entries of one claim name, one for each object of that name that pods were given; a bound of the model
 
 
 def unallocated(claim: Claim | None) -> bool:
@@ -319,7 +320,9 @@ def deallocate_unavailable(v: View, s: Scheduler, scheduler: str, pod: str, inde
 
 
 def _signal(p: PartView, s: Scheduler, claim: str, new: InFlight) -> None:
-    p.write(s.in_flight[claim], signal(p.value(s.in_flight[claim]), new.uid, new))
+    entries = p.value(s.in_flight[claim])
+    if len(entries) < MOST_IN_FLIGHT or entry(entries, new.uid) is not None:  # `reserve` asked
+        p.write(s.in_flight[claim], signal(entries, new.uid, new))
 
 
 @action("scheduler.reserve", writer=WRITER, step="R1", source=f"{PLUGIN}:Reserve; {TRACKER}:SignalClaimPendingAllocation")
@@ -344,7 +347,9 @@ def reserve(v: View, s: Scheduler, scheduler: str, pod: str, index: int) -> Iter
         return
     published = is_published(v, s, pod, index)
     out = v.outcome("published" if published else "ok")
-    if not published:
+    if not published and not exists and v.project(s.in_flight[claim], len) >= MOST_IN_FLIGHT:
+        out.beyond_bounds(f"more than {MOST_IN_FLIGHT} entries in flight under the name of one claim")
+    elif not published:
         out.part(_signal, s, claim, InFlight(pending.uid, pending.allocation))
     after_reserve(v, out, s, pod, index)
     yield out

@@ -43,14 +43,14 @@ def _closed(events: Events) -> bool:
     return events is None
 
 
-def _push_event(p: PartView, events: Slot[Events], event: Any) -> None:
+def _push_event(p: PartView, events: Slot[Events], lag: int, event: Any) -> None:
     waiting = p.value(events)
-    if waiting is not None:
+    if waiting is not None and len(waiting) < lag:  # where `blocks` was asked, it is not full
         p.write(events, (*waiting, event))
 
 
 def _push_order(p: PartView, channel: Channel, name: str) -> None:
-    if not p.project(channel.events[name], _closed):
+    if not p.project(channel.events[name], _closed) and not p.project(channel.order, _full, channel.lag):
         p.write(channel.order, (*p.value(channel.order), name))
 
 
@@ -98,7 +98,7 @@ class Channel:
     def push(self, outcome: Outcome, name: str, event: Any) -> None:
         """Adds the event to what the reader has yet to see."""
         if name in self.events:
-            outcome.part(_push_event, self.events[name], event).part(_push_order, self, name)
+            outcome.part(_push_event, self.events[name], self.lag, event).part(_push_order, self, name)
 
     # -- the reader's side
 

@@ -23,10 +23,11 @@ def run(
     audit: bool = False,
     reductions: Reductions = NONE,
     fingerprints: bool = False,
+    threads: int = 0,
 ) -> Report:
     """Explores within the limits of the scenario's model file.
 
-    `audit`: also audits what was learned; raises `EngineError` if that fails. `fingerprints`: see `Limits`.
+    `audit`: also audits what was learned; raises `EngineError` if that fails. `fingerprints`, `threads`: see `Limits`.
     """
     spec = scenario.file.limits
     if scenario.not_encoded:
@@ -37,6 +38,7 @@ def run(
         memory=None if spec.memory is None else spec.memory * _MEGABYTE,
         depth=spec.depth,
         fingerprints=fingerprints,
+        threads=threads,
     )
     result = explore(scenario.model, limits, engine, progress, audit=audit, reductions=reductions)
     choices = scenario.instance.any_allocation

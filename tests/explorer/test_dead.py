@@ -73,7 +73,7 @@ def test_resetting_changes_nothing_on_many_models(seed: int, versions: bool, hon
 def test_an_unchecked_declaration_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A double that believes every declaration: the comparison above fails on some model."""
     monkeypatch.setattr(dead.Deaths, "failures", lambda self: iter(()))
-    monkeypatch.setattr(dead.Deaths, "check", lambda self: None)
+    monkeypatch.setattr(dead.Deaths, "check", lambda *_: None)
     for seed in range(60):
         try:
             compare(MortalMaker(seed, False, honest=False).model())
@@ -101,7 +101,7 @@ def test_a_lie_is_refused_with_the_function_that_looks() -> None:
 
 def test_the_audit_finds_a_lie_that_nobody_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead.Deaths, "failures", lambda self: iter(()))
-    monkeypatch.setattr(dead.Deaths, "check", lambda self: None)
+    monkeypatch.setattr(dead.Deaths, "check", lambda *_: None)
     with pytest.raises(EngineError, match=r"audit: use\d\(i=\d, target=n\d\) depends on store\d, which is dead there"):
         explore(liar(), LIMITS, reductions=DEAD, audit=True)
 

@@ -35,6 +35,14 @@ def test_what_is_no_list_of_reductions(text: str) -> None:
         Reductions.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [("por,por=stuck", "two modes of por"), ("none,dead", "none goes with no other"), ("dead,auto", "auto goes")]
+)
+def test_reductions_that_contradict_each_other(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Reductions.parse(text)
+
+
 def test_a_report_in_words() -> None:
     assert str(ReductionReport("dead", True, "3 slots", "2 times fewer")) == "dead (3 slots), 2 times fewer"
     assert str(ReductionReport("dead", False, "no slots")) == "dead not used: no slots"
@@ -57,7 +65,7 @@ def test_the_declarations_of_the_protocol_hold() -> None:
     """None of those of the scheduler is refused, and they are not idle."""
     (scenario,) = scenarios(["two-pods"], Overrides())
     result = explore(scenario.model, reductions=Reductions(dead=True), audit=True)
-    assert str(result.reductions[0]) == "dead (3 slots in 3 declarations)"
+    assert str(result.reductions[0]).startswith("dead (3 slots in 3 declarations), factor ")
     assert result.states < explore(scenario.model).states
     assert "dead slots: " in result.audit
     assert "dead slots: 0 runs" not in result.audit
