@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -34,6 +36,11 @@ from dra_spec.traces.counterexample import Counterexample, counterexamples, weig
 )
 @reduce_options
 @click.option(
+    "--expand-violating",
+    is_flag=True,
+    help="Also look behind states that break a promise, so that each of the other promises gets its verdict in the same search.",
+)
+@click.option(
     "--fingerprints",
     is_flag=True,
     help="Where states have more than 256 bits keep fingerprints of 128 bits; the verdict gives the probability that one was overlooked.",
@@ -58,6 +65,7 @@ def command(
     engine: str | None,
     reduce: Reductions,
     por: bool,
+    expand_violating: bool,
     fingerprints: bool,
     threads: int,
     audit: bool,
@@ -79,10 +87,11 @@ def command(
     printer = (
         TextReport([scenario.name for scenario in todo], stories=len(todo) == 1 or bool(overrides.variants)) if output == "text" else None
     )
+    search = partial(run, audit=audit, reductions=chosen, fingerprints=fingerprints, threads=threads, expand_violating=expand_violating)
     finished: list[Finished] = []
     codes: list[int] = []
     for scenario in todo:
-        item = _check(scenario, engine, audit, trace_dir, chosen, fingerprints, threads)
+        item = _check(scenario, engine, search, trace_dir)
         finished.append(item)
         codes.append(_code(item))
         if printer is not None:
@@ -99,11 +108,9 @@ def command(
     ctx.exit(code)
 
 
-def _check(
-    scenario: Scenario, engine: str | None, audit: bool, trace_dir: Path | None, chosen: Reductions, fingerprints: bool, threads: int
-) -> Finished:
+def _check(scenario: Scenario, engine: str | None, search: Callable[..., Report], trace_dir: Path | None) -> Finished:
     with progress_line(scenario.name) as show:
-        report = run(scenario, engine or scenario.file.engine, show, audit, chosen, fingerprints, threads)
+        report = search(scenario, engine or scenario.file.engine, show)
     if report.result.choice:
         click.echo(f"{scenario.name}: engine {report.result.engine}: {report.result.choice}", err=True)
     if report.result.audit:

@@ -24,10 +24,12 @@ def run(
     reductions: Reductions = NONE,
     fingerprints: bool = False,
     threads: int = 0,
+    expand_violating: bool = False,
 ) -> Report:
     """Explores within the limits of the scenario's model file.
 
-    `audit`: also audits what was learned; raises `EngineError` if that fails. `fingerprints`, `threads`: see `Limits`.
+    `audit`: also audits what was learned; raises `EngineError` if that fails. `fingerprints`, `threads`,
+    `expand_violating`: see `Limits`.
     """
     spec = scenario.file.limits
     if scenario.not_encoded:
@@ -39,6 +41,7 @@ def run(
         depth=spec.depth,
         fingerprints=fingerprints,
         threads=threads,
+        expand_violating=expand_violating,
     )
     result = explore(scenario.model, limits, engine, progress, audit=audit, reductions=reductions)
     choices = scenario.instance.any_allocation

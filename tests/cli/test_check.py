@@ -100,6 +100,17 @@ def test_a_limit_makes_it_undecided(run: Run, option: str, value: str, reason: s
     assert "undecided" in result.stdout
 
 
+def test_behind_violating_states_the_other_promises_get_their_verdicts(run: Run) -> None:
+    def verdicts(*more: str) -> dict[str, str]:
+        (model,) = checked(run("check", "h1", "-o", "json", *more).output)
+        return {promise["name"]: promise["verdict"] for promise in model["invariants"]}
+
+    assert verdicts()["reserved-implies-allocated"] == "undecided"
+    found = verdicts("--expand-violating")
+    assert found.pop("no-double-allocation") == "violated"
+    assert set(found.values()) == {"holds"}
+
+
 def test_bounds_and_budgets_of_the_command_line_are_used_and_printed(run: Run) -> None:
     result = run("check", "touched-claim", "--bound", "lag=3", "--bound", "pods=1", "--fault", "touch-claim=2")
     assert result.exit_code == 0, result.output
