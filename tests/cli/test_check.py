@@ -102,7 +102,7 @@ def test_a_limit_makes_it_undecided(run: Run, option: str, value: str, reason: s
 
 def test_behind_violating_states_the_other_promises_get_their_verdicts(run: Run) -> None:
     def verdicts(*more: str) -> dict[str, str]:
-        (model,) = checked(run("check", "h1", "-o", "json", *more).output)
+        (model,) = checked(run("check", "h1", "-o", "json", *more).stdout)
         return {promise["name"]: promise["verdict"] for promise in model["invariants"]}
 
     assert verdicts()["reserved-implies-allocated"] == "undecided"
