@@ -148,7 +148,7 @@ def test_plain_manifests_get_a_model_of_the_control_plane_and_one_of_each_node(r
 
 
 def test_an_interrupt_is_its_own_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check, "run", interrupted)
@@ -158,7 +158,7 @@ def test_an_interrupt_is_its_own_code(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_internal_error_is_short_and_says_whose_fault_it_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the table is on fire")
 
     monkeypatch.setattr(check, "run", broken)
