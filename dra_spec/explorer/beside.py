@@ -14,6 +14,7 @@ from dra_spec.explorer import dead, symmetry
 from dra_spec.explorer.model import Model
 from dra_spec.explorer.narrowed import TIMES
 from dra_spec.explorer.reductions import Reductions
+from dra_spec.explorer.report import consistent
 from dra_spec.explorer.result import EngineError, Limits, Result
 
 Search = Callable[[Model, Limits, Reductions], Result]
@@ -47,9 +48,7 @@ def audited(model: Model, result: Result, limits: Limits, reductions: Reductions
 
 def compare(name: str, result: Result, full: Result, reductions: Reductions) -> None:
     """Raises `EngineError` if the search without a reduction says something else."""
-    for reduced, other in zip(result.properties, full.properties, strict=True):
-        if {reduced.verdict, other.verdict} == {"holds", "violated"}:
-            raise EngineError(f"audit: {reduced.promise}: {reduced.verdict} with {name}, and {other.verdict} without it")
+    consistent(result, full, f"with {name}", "without it")
     if result.stopped is not None or full.stopped is not None or reductions.por:
         return  # stubborn sets keep no lengths, and one of their modes no stuck states
     for reduced, other in zip(result.properties, full.properties, strict=True):

@@ -42,6 +42,26 @@ def hash_of(row: Any) -> Any:
 
 
 @njit(inline="always")
+def hash_at(kept: Any, n: Any) -> Any:
+    """The hash of a state, by what is kept of it."""
+    h = SEED
+    for w in range(kept.shape[1]):
+        h = mix(h, kept[n, w])
+    return h
+
+
+@njit(inline="always")
+def enter(kept: Any, table: Any, n: Any) -> Any:
+    """Puts a state that is not there yet into the table of states."""
+    mask = np.uint64(table.shape[0] - 1)
+    h = hash_at(kept, n)
+    at = h & mask
+    while table[at] != ZERO:
+        at = (at + ONE) & mask
+    table[at] = ((h >> R32) << R32) | np.uint64(n + 1)
+
+
+@njit(inline="always")
 def unpack(word: Any, shift: Any, mask: Any, rows: Any, state: Any, values: Any) -> Any:
     for i in range(word.shape[0]):
         values[i] = np.int32((rows[state, word[i]] >> shift[i]) & mask[i])

@@ -14,10 +14,9 @@ import numpy as np
 
 from dra_spec.explorer import arrays as codes
 from dra_spec.explorer.kernel_cache import compiled
-from dra_spec.explorer.kernels_base import LOW, ONE, R32, SEED, ZERO, mix
+from dra_spec.explorer.kernels_base import LOW, ONE, R32, ZERO, enter, hash_at
 
 OLD, AGAIN = np.uint64(1 << 63), np.uint64(1 << 62)
-_BATCH = 256  # successors whose entries are fetched together
 
 
 @compiled
@@ -179,13 +178,11 @@ def link(store: Any, pile: Any, first: Any, own: Any, action_class: Any) -> Any:
 def refill(store: Any, share: Any, states: Any) -> Any:
     """Fills the share of an empty table with the states whose place is in it, except those whose search comes to its end."""
     kept, table, bounds, late = store.kept, store.table, share.bounds, share.late
-    width, mask = kept.shape[1], np.uint64(table.shape[0] - 1)
+    mask = np.uint64(table.shape[0] - 1)
     low, high = np.uint64(bounds[0]), np.uint64(bounds[1])
     left = 0
     for n in range(states):
-        h = SEED
-        for w in range(width):
-            h = mix(h, kept[n, w])
+        h = hash_at(kept, n)
         at = h & mask
         if low <= at and at < high:
             while at != high and table[at] != ZERO:
@@ -205,13 +202,5 @@ def refill(store: Any, share: Any, states: Any) -> Any:
 def refill_late(store: Any, share: Any) -> Any:
     """Puts in the states that `refill` left out; by one worker, when all shares are done."""
     kept, table = store.kept, store.table
-    mask = np.uint64(table.shape[0] - 1)
     for i in range(share.bounds[2]):
-        n = share.late[i, 0]
-        h = SEED
-        for w in range(kept.shape[1]):
-            h = mix(h, kept[n, w])
-        at = h & mask
-        while table[at] != ZERO:
-            at = (at + ONE) & mask
-        table[at] = ((h >> R32) << R32) | np.uint64(n + 1)
+        enter(kept, table, share.late[i, 0])

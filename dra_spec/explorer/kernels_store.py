@@ -8,7 +8,7 @@ import numpy as np
 
 from dra_spec.explorer import arrays as codes
 from dra_spec.explorer.kernel_cache import compiled
-from dra_spec.explorer.kernels_base import LOW, ONE, R32, SEED, ZERO, mix, unpack
+from dra_spec.explorer.kernels_base import LOW, ONE, R32, SEED, ZERO, enter, mix, unpack
 
 
 @compiled
@@ -98,15 +98,8 @@ def flush(layout: Any, store: Any, work: Any, ctl: Any) -> Any:
 def rebuild(store: Any, count: Any) -> Any:
     """Fills an empty table with the first `count` rows, or their fingerprints."""
     kept, table = store.kept, store.table
-    mask = np.uint64(table.shape[0] - 1)
     for n in range(count):
-        h = SEED
-        for w in range(kept.shape[1]):
-            h = mix(h, kept[n, w])
-        at = h & mask
-        while table[at] != ZERO:
-            at = (at + ONE) & mask
-        table[at] = ((h >> R32) << R32) | np.uint64(n + 1)
+        enter(kept, table, n)
 
 
 @compiled

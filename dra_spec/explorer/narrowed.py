@@ -15,7 +15,7 @@ from dra_spec.explorer.footprints import Footprints, footprints
 from dra_spec.explorer.independence import Independence
 from dra_spec.explorer.model import Action, LeadsTo, Model, StateInvariant, StepInvariant
 from dra_spec.explorer.reductions import ReductionReport, Reductions, refused
-from dra_spec.explorer.report import confirmed
+from dra_spec.explorer.report import confirmed, consistent
 from dra_spec.explorer.result import ActionResult, EngineError, Limits, PropertyResult, Result, Step, Trace
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.values import key
@@ -51,11 +51,7 @@ def audited(model: Model) -> str:
 
 def compare(result: Result, full: Result) -> None:
     """Raises `EngineError` if a search of the full model contradicts the one of its parts."""
-    for reduced, other in zip(result.properties, full.properties, strict=True):
-        if {reduced.verdict, other.verdict} == {"holds", "violated"}:
-            raise EngineError(
-                f"audit: {reduced.promise}: {reduced.verdict} in a sub-model, or with merged steps, and {other.verdict} in the full model"
-            )
+    consistent(result, full, "in a sub-model, or with merged steps", "in the full model")
 
 
 # sub-models

@@ -14,6 +14,7 @@ from dra_spec.explorer.independence import Independence
 from dra_spec.explorer.model import DeadlockFree, Model
 from dra_spec.explorer.native import Kernels
 from dra_spec.explorer.reductions import ReductionReport, Reductions, refused
+from dra_spec.explorer.report import consistent
 from dra_spec.explorer.result import EngineError, Limits, PropertyResult, Result
 from dra_spec.explorer.stubborn import Mode, StubbornSets, refusal
 
@@ -128,9 +129,6 @@ def _with_factor(result: Result, factor: str) -> Result:
 
 
 def _compare(result: Result, full: Result, mode: Mode) -> None:
-    for reduced, other in zip(result.properties, full.properties, strict=True):
-        if {reduced.verdict, other.verdict} == {"holds", "violated"}:
-            said = f"{reduced.verdict} with partial-order reduction (mode {mode}) and {other.verdict} without it"
-            raise EngineError(f"audit: {reduced.promise}: {said}")
+    consistent(result, full, f"with partial-order reduction (mode {mode})", "without it")
     if mode == "stuck" and result.complete and full.complete and result.stuck != full.stuck:
         raise EngineError(f"audit: {result.stuck} stuck states with partial-order reduction (mode stuck), {full.stuck} without it")

@@ -113,6 +113,13 @@ def confirmed(model: Model, found: PropertyResult, trace: Trace) -> None:
         raise EngineError(f"{found.promise}: the plain semantics does not confirm the violation at the end of the trace")
 
 
+def consistent(result: Result, full: Result, here: str, there: str) -> None:
+    """Raises `EngineError` if two searches decide a promise differently. `here`, `there`: how they searched, for the text."""
+    for one, other in zip(result.properties, full.properties, strict=True):
+        if {one.verdict, other.verdict} == {"holds", "violated"}:
+            raise EngineError(f"audit: {one.promise}: {one.verdict} {here}, and {other.verdict} {there}")
+
+
 def _confirm(semantics: Semantics, index: int, trace: Trace) -> None:
     """Asks the property itself about the end of its trace."""
     if not _agrees(semantics, index, trace):
