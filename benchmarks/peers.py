@@ -147,7 +147,12 @@ def tlc(sources: Path, build: Path, name: str, jar: Path | None) -> Contender:
     folder = build / "tlc"
     shutil.copytree(sources / "tlc", folder, dirs_exist_ok=True)
     _run(["sh", "make_cfg.sh", name], folder)
-    command = ["java", "-XX:+UseParallelGC", "-Xmx8g", "-cp", str(jar.resolve()), "tlc2.TLC", "-workers", "2", "-cleanup", f"MC_{name}"]
+    # Older releases know the option of the command line only, newer ones both.
+    configuration = folder / f"MC_{name}.cfg"
+    kept = [line for line in configuration.read_text().splitlines() if line.split() != ["CHECK_DEADLOCK", "FALSE"]]
+    configuration.write_text("\n".join(kept) + "\n")
+    java = ["java", "-XX:+UseParallelGC", "-Xmx8g", "-cp", str(jar.resolve()), "tlc2.TLC"]
+    command = [*java, "-workers", "2", "-deadlock", "-cleanup", f"MC_{name}"]
     return Contender("tlc", name, command, folder, read_tlc)
 
 
