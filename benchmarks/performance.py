@@ -37,7 +37,8 @@ breaks as released.
 _REDUCTIONS = """## The shipped models, per reduction
 
 With the explicit engine. Factor: states without reductions through states with this one; time: the same for the seconds of the search.
-`por=stuck` speaks of stuck states only. A reduction that is refused says why. The script fails if a verdict is another one than without.
+`por=stuck` speaks of stuck states only. The script fails if a verdict is another one than without. Reductions that were refused follow,
+with the reason.
 """
 _TOY = """## The toy protocol, beside other model checkers
 
@@ -111,22 +112,28 @@ def _engines(figures: Mapping[str, Any]) -> Iterator[str]:
 
 def _reductions(figures: Mapping[str, Any]) -> Iterator[str]:
     yield _REDUCTIONS
-    rows = []
+    rows, refused = [], dict[tuple[str, str], list[str]]()
     for name, model in sorted(figures["models"].items()):
-        full = model.get("explicit")
-        rows += [[name, label, *_reduced(model[label], full)] for label in REDUCTIONS if label in model]
+        for label in [label for label in REDUCTIONS if label in model]:
+            row = model[label]
+            reports = row.get("reductions", [])
+            if row.get("problem") or not reports or any(used for _, used, *_ in reports):
+                rows.append([name, label, *_reduced(row, model.get("explicit"))])
+            else:
+                reason = "; ".join(reason if label.startswith(part) else f"{part}: {reason}" for part, _, reason, _ in reports)
+                refused.setdefault((label, _short(reason)), []).append(name)
     yield from table(["model", "reduction", "states", "s", "MB", "factor", "time", "remark"], rows)
+    yield ""
+    order = sorted(refused, key=lambda key: (REDUCTIONS.index(key[0]), -len(refused[key]), key))
+    yield from table(["refused", "reason", "models"], [[*key, ", ".join(refused[key])] for key in order])
     yield ""
 
 
 def _reduced(row: _Row, full: _Row | None) -> list[str]:
-    reports = row.get("reductions", [])
-    applied = [report for report in reports if report[1]]
-    remark = "; ".join(
-        f"{name}: {reason}" if used else f"{name} refused: {reason}" for name, used, reason, _ in (applied or reports) if reason or not used
-    )
-    if row.get("problem") or (reports and not applied):
-        return [*(_cells(row) if row.get("problem") else ["-", "-", "-"]), "-", "-", _short(remark)]
+    """A search with a reduction: states, seconds, MB, factors, and what the reduction says of itself."""
+    if row.get("problem"):
+        return [*_cells(row), "-", "-", ""]
+    remark = "; ".join(f"{name}: {reason}" for name, used, reason, _ in row.get("reductions", []) if used and reason)
     both = full is not None and not full.get("problem") and full["stopped"] is None and row["stopped"] is None
     factor = f"{full['states'] / row['states']:.2f}" if both and full is not None else "-"
     time = f"{full['seconds'] / max(row['seconds'], 1e-3):.2f}" if both and full is not None else "-"
