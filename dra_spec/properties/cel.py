@@ -16,14 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import celpy.celtypes
-import celpy.evaluation
 
 from dra_spec.properties import nodes as n
 from dra_spec.properties.errors import EvaluationError, InvariantError, Origin, Span, pointed
 from dra_spec.properties.parse import parse
 from dra_spec.properties.schema import NULL, WORLD, ObjectType, Type
 from dra_spec.properties.values import Items, Thing
+from dra_spec.selectors.functions_text import BadRegex, compile_regex
 
 MAX_LENGTH = 20_000  # characters of an expression
 
@@ -276,10 +275,11 @@ def _call(node: n.Call) -> Closure:
         return lambda env: bool(argument(env) in subject(env))
 
     def matches(env: Environment) -> bool:
-        found = celpy.evaluation.function_matches(subject(env), argument(env))
-        if isinstance(found, celpy.evaluation.CELEvalError):
-            raise EvaluationError(f"not a regular expression: {argument(env)!r}", span)
-        return bool(found)
+        text, pattern = subject(env), argument(env)
+        try:
+            return compile_regex(pattern).search(text) is not None
+        except BadRegex:
+            raise EvaluationError(f"not a regular expression: {pattern!r}", span) from None
 
     return matches
 

@@ -1,4 +1,5 @@
-"""From text to a typed tree: cel-python parses, this checks names, fields and types, so that nothing unknown is left for evaluation.
+"""From text to a typed tree: cel-python's grammar gives the syntax, this checks names, fields and types, so that nothing unknown is left
+for evaluation.
 
 The subset: bool, int, string, null, lists and maps with string keys; comparison, arithmetic, logic, ternary, `in`, indexing, field
 selection, has(), size, the macros all, exists, exists_one, filter and map, and startsWith, endsWith, contains and matches.
@@ -11,12 +12,12 @@ from typing import Any, NoReturn
 
 import attrs
 import lark
-from celpy.celparser import CELParseError, CELParser
-from celpy.evaluation import celstr
 
+from dra_spec.properties import grammar
 from dra_spec.properties import nodes as n
 from dra_spec.properties.errors import InvariantError, Origin, Span, expected, pointed
 from dra_spec.properties.schema import ANY, BOOL, INT, NULL, STRING, ListType, MapType, Nullable, ObjectType, Type
+from dra_spec.selectors.lexer import CelSyntaxError, tokens
 
 Tree = Any  # lark.Tree, whose children are trees and tokens
 
@@ -54,15 +55,14 @@ def parse(text: str, world: ObjectType, origin: Origin, variables: Mapping[str, 
     if not text.strip():
         raise InvariantError(pointed("the expression is empty, expected CEL", text, origin, 1, 1))
     try:
-        tree = CELParser().parse(text)
-    except CELParseError as error:
+        tree = grammar.tree(text)
+    except grammar.UnexpectedInput as error:
         raise InvariantError(_syntax_error(error, text, origin)) from None
     return Checker(text, world, origin).check(tree, Scope(dict(variables or {})))
 
 
-def _syntax_error(error: CELParseError, text: str, origin: Origin) -> str:
-    cause = error.__context__
-    line, column = error.line or -1, error.column or -1
+def _syntax_error(cause: grammar.UnexpectedInput, text: str, origin: Origin) -> str:
+    line, column = cause.line, cause.column
     if line < 1 or (isinstance(cause, lark.exceptions.UnexpectedToken) and cause.token.type == "$END"):  # the text ended too early
         lines = text.rstrip().splitlines() or [""]
         line, column = len(lines), len(lines[-1]) + 1
@@ -72,7 +72,7 @@ def _syntax_error(error: CELParseError, text: str, origin: Origin) -> str:
     elif isinstance(cause, lark.exceptions.UnexpectedCharacters):
         found, names = repr(cause.char), cause.allowed or set()
     else:
-        return pointed(str(error), text, origin, line, column)
+        return pointed(str(cause), text, origin, line, column)
     wanted = ["a value"] if names >= _VALUES else []
     if names & _OPERATORS:
         wanted.append("an operator")
@@ -332,13 +332,20 @@ class Checker:
         if token.type == "NULL_LIT":
             return n.Literal(span, NULL, None)
         if token.type in ("STRING_LIT", "MLSTRING_LIT"):
-            return n.Literal(span, STRING, str(celstr(token)))
+            return n.Literal(span, STRING, self._string(str(token), span))
         if token.type != "INT_LIT":
             self._fail(span, f"{token}: expected an int, a string, a bool or null; the world has no other values")
         value = int(token, 16) if "0x" in token else int(token)
         if not -(2**63) <= value < 2**63:
             self._fail(span, f"{token}: expected an int of 64 bits")
         return n.Literal(span, INT, value)
+
+    def _string(self, text: str, span: Span) -> str:
+        """The value of a literal, read as in selectors."""
+        try:
+            return str(tokens(text)[0].value)
+        except CelSyntaxError as error:
+            self._fail(attrs.evolve(span, column=span.column + error.pos), error.message)
 
 
 def _span(tree: Tree) -> Span:

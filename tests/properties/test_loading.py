@@ -56,6 +56,19 @@ def test_a_good_one(tmp_path: Path) -> None:
         ("claims.all", "claims.al", "sample.yaml:6:10: unknown function al, expected all, contains, "),
         ("    c.allocated)", "    c.allocated", "sample.yaml:7:16: syntax error at the end of the expression, expected ')' or ','"),
         ("    c.allocated)", "    c.allocated &&)", "sample.yaml:7:19: syntax error at ')', expected a value"),
+        ("    c.allocated)", "    c.allocated c)", "sample.yaml:7:17: syntax error at 'c', expected an operator or ')' or ','"),
+        ("    c.allocated)", "    [c.allocated)", "sample.yaml:7:17: syntax error at ')', expected ']'"),
+        ("    c.allocated)", "    c.true)", "sample.yaml:7:7: syntax error at 'true', expected a name"),
+        ("    c.allocated)", "    c.allocated = true)", "sample.yaml:7:17: syntax error at '=', expected an operator or ')'"),
+        ("    c.allocated)", "    c.name == 'c)", "sample.yaml:7:15: syntax error at "),
+        ("    c.allocated)", "    c.name == '\\d')", "sample.yaml:7:16: unknown escape \\d"),
+        ("    c.allocated)", "    {'a': 1, 'b'}.a == 1)", "sample.yaml:7:17: syntax error at '}', expected ':'"),
+        ("    c.allocated)", "    -true)", "sample.yaml:7:6: after -: expected int, found bool"),
+        ("    c.allocated)", "    1.5 < 2)", "sample.yaml:7:5: 1.5: expected an int, a string, a bool or null"),
+        ("    c.allocated)", "    1u < 2)", "sample.yaml:7:5: 1u: expected an int, a string, a bool or null"),
+        ("    c.allocated)", "    b'a' == 'a')", "sample.yaml:7:5: b'a': expected an int, a string, a bool or null"),
+        ("    c.allocated)", "    9223372036854775808 > 1)", "sample.yaml:7:5: 9223372036854775808: expected an int of 64 bits"),
+        ("    c.allocated)", "    [c].all(1, true))", "sample.yaml:7:13: the first argument of all is the name of a variable"),
         ("    c.allocated)", "    c.name)", "sample.yaml:7:5: the second argument of all: expected bool, found string"),
         ("    c.allocated)", "    c.name == 1)", "sample.yaml:7:15: == between string and int, expected two values of one type"),
         ("    c.allocated)", "    c.devices < 1)", "sample.yaml:7:5: left of <: expected int or string, found list(string)"),
@@ -184,7 +197,15 @@ def test_adhoc() -> None:
         Invariant.adhoc("  ")
 
 
-@pytest.mark.parametrize("text", ["(" * 3000 + "true" + ")" * 3000, "!" * 4000 + "true", "claims.all(c, " * 900 + "true" + ")" * 900])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 3000 + "true" + ")" * 3000,
+        "!" * 4000 + "true",
+        "claims.all(c, " * 900 + "true" + ")" * 900,
+        "1" + " + 1" * 4000 + " > 0",
+    ],
+)
 def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(PropertyError, match="nested too deeply"):
         Invariant.adhoc(text)
