@@ -12,7 +12,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import PIPE, STDOUT, Popen
 from typing import Any
@@ -41,10 +41,10 @@ class Run:
     text: str
 
 
-def run(command: Sequence[str], folder: Path, limit: float | None = None) -> Run:
+def run(command: Sequence[str], folder: Path, limit: float | None = None, environment: Mapping[str, str] | None = None) -> Run:
     """Runs a command to its end, or ends it after `limit` seconds."""
     begin = time.perf_counter()
-    with Popen(command, cwd=folder, stdout=PIPE, stderr=STDOUT) as process:
+    with Popen(command, cwd=folder, env=environment, stdout=PIPE, stderr=STDOUT) as process:
         assert process.stdout is not None
         timer = threading.Timer(limit, process.kill) if limit is not None else None
         if timer is not None:

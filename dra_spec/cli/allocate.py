@@ -38,7 +38,7 @@ node_option = click.option("--node", default="", metavar="NAME", help="Only this
 claim_option = click.option("--claim", default="", metavar="NAME", help="Only this claim; one made from a template is POD-ENTRY.")
 
 
-@click.command("allocate", short_help="Give the waiting pods and claims of manifests nodes and devices.")
+@click.command("allocate")
 @manifests_argument
 @node_option
 @claim_option

@@ -13,7 +13,7 @@ from dra_spec.cli.options import output_option
 from dra_spec.scenario.strict import InputError, nearest
 
 
-@click.command("describe", short_help="Describe a model, invariant, variant, action or counterexample.")
+@click.command("describe")
 @click.argument("name")
 @output_option
 def command(name: str, output: str) -> None:

@@ -44,7 +44,7 @@ class Told:
     remark: str = ""
 
 
-@click.command("explain", short_help="Say why waiting pods and claims do not fit, and what would help.")
+@click.command("explain")
 @manifests_argument
 @node_option
 @claim_option

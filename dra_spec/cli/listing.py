@@ -12,7 +12,7 @@ from dra_spec.cli.catalogue import CATALOGUE, LISTED
 from dra_spec.cli.options import output_option
 
 
-@click.command("list", short_help="List models, invariants, variants, actions, counterexamples.")
+@click.command("list")
 @click.argument("kinds", nargs=-1, type=click.Choice(list(CATALOGUE)), metavar="[KIND]...")
 @output_option
 def command(kinds: tuple[str, ...], output: str) -> None:

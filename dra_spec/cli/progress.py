@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from dra_spec.explorer.result import Progress
 
@@ -15,10 +12,14 @@ from dra_spec.explorer.result import Progress
 @contextmanager
 def progress_line(name: str) -> Iterator[Callable[[Progress], None] | None]:
     """A callback for the search, None when nobody is looking."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(stderr=True)
     with Live(Text(f"{name} ..."), console=console, transient=True, auto_refresh=False) as live:
 
         def show(now: Progress) -> None:

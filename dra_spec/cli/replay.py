@@ -17,7 +17,7 @@ from dra_spec.traces.replayer import Replayed, replay
 from dra_spec.traces.story import story
 
 
-@click.command("replay", short_help="Run counterexamples again and say whether they are confirmed.")
+@click.command("replay")
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @click.option("--story", "tell", is_flag=True, help="Tell each trace as well: as a story, or in full with -o json.")
 @output_option

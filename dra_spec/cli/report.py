@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -15,9 +15,9 @@ from dra_spec.explorer.fingerprints import WHOLE_GRAPH
 from dra_spec.explorer.result import Result
 from dra_spec.scenario.run import NOT_KEPT
 from dra_spec.scenario.scenario import Report
-from dra_spec.traces.choices import about_upstream, departures
-from dra_spec.traces.counterexample import Counterexample
-from dra_spec.traces.story import story
+
+if TYPE_CHECKING:
+    from dra_spec.traces.counterexample import Counterexample
 
 _COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
 
@@ -69,6 +69,8 @@ def _fingerprints(result: Result) -> dict[str, Any]:
 
 def _any_allocation(item: Finished) -> dict[str, Any]:
     """What is said more of a model with any allocation: where its traces leave upstream's choices."""
+    from dra_spec.traces.choices import departures
+
     found = [(example.trace.promise, each) for example in item.found for each in departures(example.trace)]
     return {"allocation": "any", "departures": [{"invariant": promise, **attrs.asdict(each)} for promise, each in found]}
 
@@ -93,6 +95,8 @@ def about_allocation(item: Finished) -> list[str]:
     report = item.report
     if not report.scenario.any_allocation or report.scenario.not_encoded:
         return []
+    from dra_spec.traces.choices import about_upstream
+
     verdicts = dict(report.invariants())
     told = []
     kept = [name for name, verdict in verdicts.items() if verdict == "holds"]
@@ -129,6 +133,10 @@ class TextReport:
         self._console.print(line)
         for text in self._remarks(item):
             self._console.print(Text(f"    {text}"))
+        if not item.found:
+            return
+        from dra_spec.traces.story import story
+
         for example in item.found:
             if self._stories or not report.as_expected or example.spurious:
                 self._console.print(story(example.trace), end="")

@@ -1,14 +1,13 @@
-"""The entry: explore a model with one of the engines."""
+"""The entry: explore a model with one of the engines. What only some searches need is loaded by them: it takes its time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 
 import attrs
 
-from dra_spec.explorer import beside, dead, narrowed, por, symmetry
-from dra_spec.explorer.audit import Auditor, scouted
-from dra_spec.explorer.auto import choose
+from dra_spec.explorer import dead, symmetry
 from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.fingerprints import unused
 from dra_spec.explorer.model import LiveWhen, Model
@@ -47,22 +46,35 @@ def explore(
     if reductions.cone or reductions.merge:
         return _narrowed(model, limits, engine, progress, interrupted, audit, reductions)
     with Control(limits, progress, interrupted) as control:
-        engine, why = choose(model) if engine == "auto" else (engine, "")
+        engine, why = _chosen(model) if engine == "auto" else (engine, "")
         explored, trees = _reduced(model, engine, control, reductions)
         result = attrs.evolve(assemble(model, explored, control.seconds), choice=why)
         if audit:
+            from dra_spec.explorer.audit import Auditor
+
             result = attrs.evolve(result, audit="; ".join([str(Auditor(trees()).run()), *(tell() for tell in explored.audits)]))
     if audit:
+        from dra_spec.explorer import beside
 
         def search(other: Model, most: Limits, used: Reductions) -> Result:
             return explore(other, most, engine, None, interrupted, False, used)
 
         result = beside.audited(model, result, limits, reductions, search)
-    if reductions.por and any(report.name == por.NAME and report.applied for report in result.reductions):
-        without = attrs.evolve(reductions, por="")
-        result = por.told(result, reductions.por, model)
-        result = por.beside(result, limits, reductions.por, lambda most: explore(model, most, engine, None, interrupted, False, without))
+    if reductions.por:
+        from dra_spec.explorer import por
+
+        if any(report.name == por.NAME and report.applied for report in result.reductions):
+            without = attrs.evolve(reductions, por="")
+            result = por.told(result, reductions.por, model)
+            search = partial(explore, model, engine=engine, interrupted=interrupted, reductions=without)
+            result = por.beside(result, limits, reductions.por, search)
     return result
+
+
+def _chosen(model: Model) -> tuple[str, str]:
+    from dra_spec.explorer.auto import choose
+
+    return choose(model)
 
 
 def _narrowed(
@@ -75,6 +87,8 @@ def _narrowed(
     reductions: Reductions,
 ) -> Result:
     """A search in sub-models, and with steps merged; the limits are for all of it. With `audit` one without that beside it."""
+    from dra_spec.explorer import narrowed
+
     rest = attrs.evolve(reductions, cone=False, merge=False)
     limits = attrs.evolve(limits, expand_violating=expands_all(model, limits))  # a part need not have the promise that asks for it
     control = Control(limits)
@@ -128,8 +142,9 @@ def _search(
     live: Sequence[LiveWhen] = (),
     reductions: Reductions = NONE,
 ) -> tuple[Explored, Callable[[], Trees]]:
-    """What was found, and the trees that were learned. An engine is loaded when it is asked for: its libraries take their time."""
+    """What was found, and the trees that were learned."""
     if engine == "plain":
+        from dra_spec.explorer.audit import scouted
         from dra_spec.explorer.plain import PlainSearch
 
         return PlainSearch(model, control).run(), lambda: scouted(model)
@@ -143,6 +158,8 @@ def _search(
     explicit = ExplicitSearch(model, control, group, live)
     if not reductions.por:
         return explicit.run(), lambda: explicit.machine.trees
+    from dra_spec.explorer import por
+
     report = por.attached(explicit, lambda most: ExplicitSearch(model, Control(most), group, live), reductions)
     explored = explicit.run()
     explored.reductions = [por.taken(report, explicit)]

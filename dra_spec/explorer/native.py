@@ -17,7 +17,7 @@ import tempfile
 from array import array
 from collections.abc import Callable
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.util import find_spec
 from operator import is_
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,19 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctyp
 _ALL = (1 << 64) - 1
 _FORM = 1  # of the files and of how entries are called
 _ALLOWED = ("llvm.", "memset", "memcpy", "memmove")  # what machine code may ask for from outside
+
+
+_to_tell: list[Callable[[bool], None]] = []
+
+
+def before_compiling(tell: Callable[[bool], None]) -> None:
+    """`tell` is called before the next kernel is compiled, which takes long, and not again: with whether the machine code will be kept."""
+    _to_tell[:] = [tell]
+
+
+def _tell(kept: bool) -> None:
+    while _to_tell:
+        _to_tell.pop()(kept)
 
 
 class Kernel:
@@ -70,14 +83,17 @@ class Kernel:
     def _entry(self, signature: str, args: tuple[Any, ...]) -> Callable[[int], int] | None:
         """The entry for these types; None: the function has to be called as Numba calls it."""
         folder = place()
-        if folder is None or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            return None
+        if folder is None:
+            _tell(kept=False)
             return None
         told = f"{_machine()}\n{self.module}.{self.name}\n{signature}"
         file = folder / f"{self.name}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.entry"
         try:
             return _load(file, told)
         except (OSError, ValueError):
-            pass
+            _tell(kept=True)
         from dra_spec.explorer.native_build import build
 
         found = build(self._compiled, args)
@@ -187,9 +203,18 @@ def _machine() -> str:
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features().flatten()
-    return (
-        f"entry {_FORM} numba {version('numba')} numpy {np.__version__} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
-    )
+    return f"entry {_FORM} {_numba()} numpy {np.__version__} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+
+
+def _numba() -> str:
+    """Numba's version, by the name of what its installer left beside it: importlib.metadata takes longer to load than all kernels."""
+    found = find_spec("numba")
+    for folder in (found and found.submodule_search_locations) or ():
+        if names := sorted(path.name for path in Path(folder).parent.glob("numba-*.dist-info")):
+            return " ".join(names)
+    from importlib.metadata import version
+
+    return f"numba-{version('numba')}"
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from dra_spec.explorer.fingerprints import Fingerprints
 from dra_spec.explorer.model import Action
 from dra_spec.explorer.reductions import ReductionReport
 from dra_spec.explorer.semantics import State
+
+if TYPE_CHECKING:
+    from dra_spec.explorer.fingerprints import Fingerprints
 
 Verdict = Literal["holds", "violated", "undecided"]
 

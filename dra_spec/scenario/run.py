@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import attrs
 
-from dra_spec.explorer import Limits, explore
 from dra_spec.explorer.model import StateInvariant, StepInvariant
 from dra_spec.explorer.reductions import NONE, Reductions
-from dra_spec.explorer.result import Progress, PropertyResult, Result
+from dra_spec.explorer.result import Limits, Progress, PropertyResult, Result
 from dra_spec.scenario.scenario import Report, Scenario
 
 _MEGABYTE = 1_000_000
@@ -34,6 +33,8 @@ def run(
     spec = scenario.file.limits
     if scenario.not_encoded:
         return Report(scenario, _nothing(scenario, engine))
+    from dra_spec.explorer import explore  # the engines take their time to load
+
     limits = Limits(
         max_states=spec.max_states,
         time_limit=spec.time_limit,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from dra_spec.explorer import Limits, explore
 from dra_spec.explorer.model import AlwaysPossible
+from dra_spec.explorer.result import Limits
 from dra_spec.explorer.semantics import Semantics
 from dra_spec.reference.errors import Divergence
 from dra_spec.reference.world import World
@@ -72,6 +72,8 @@ def _possible_again(trace: Trace, scenario: Scenario, run: Run) -> bool:
     wanted = [p for p in wanted if not trace.binding or dict(p.binding) == dict(trace.binding)]
     if not wanted:
         return False
+    from dra_spec.explorer import explore  # the engines take their time to load
+
     rest = attrs.evolve(scenario.model, properties=wanted, initial=(dict(zip(scenario.model.slots, run.end, strict=True)),))
     found = explore(rest, Limits(max_states=_MOST_STATES)).property(trace.promise)
     return found.verdict == "holds" or (found.trace is not None and len(found.trace) > 0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from dra_spec.cli import check
+from dra_spec.scenario import run as searching
 
 Run = Callable[..., Result]
 SCHEMA: dict[str, tuple[type, ...]] = {
@@ -151,7 +151,7 @@ def test_an_interrupt_is_its_own_code(run: Run, monkeypatch: pytest.MonkeyPatch)
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(check, "run", interrupted)
+    monkeypatch.setattr(searching, "run", interrupted)
     result = run("check", "h1")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
@@ -161,7 +161,7 @@ def test_an_internal_error_is_short_and_says_whose_fault_it_is(run: Run, monkeyp
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the table is on fire")
 
-    monkeypatch.setattr(check, "run", broken)
+    monkeypatch.setattr(searching, "run", broken)
     result = run("check", "h1")
     assert result.exit_code == 4
     assert "internal error: RuntimeError: the table is on fire" in result.stderr

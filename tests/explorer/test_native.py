@@ -64,6 +64,21 @@ def test_without_a_folder_numba_is_called(monkeypatch: pytest.MonkeyPatch) -> No
     assert Kernel("kernels_base", "hash_of")(ROW) == int(kernels_base.hash_of(ROW))
 
 
+def test_it_is_said_once_that_kernels_are_compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+    native.before_compiling(told.append)
+    for _ in range(2):
+        Kernel("kernels_base", "hash_of")(ROW)
+    Kernel("kernels_base", "hash_of")(ROW[:1].copy())
+    assert told == [True]
+    native.before_compiling(told.append)
+    Kernel("kernels_base", "hash_of")(ROW)
+    assert told == [True], "nothing is compiled, as the machine code is there"
+    monkeypatch.setattr(native, "place", lambda: None)
+    Kernel("kernels_base", "hash_of")(ROW)
+    assert told == [True, False]
+
+
 def test_an_array_with_gaps_is_refused() -> None:
     with pytest.raises(ValueError, match="contiguous"):
         Kernel("kernels_base", "hash_of")(ROW[::2])
