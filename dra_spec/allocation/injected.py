@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,8 +16,10 @@ from dra_spec.allocation.inventory import Inventory
 from dra_spec.allocation.nodes import selector_matches
 from dra_spec.allocation.results import ClaimResult, Result, node_selector_of
 from dra_spec.allocation.settings import Settings
-from dra_spec.allocation.z3_problem import Pick
 from dra_spec.resources.meta import NodeSelector
+
+if TYPE_CHECKING:
+    from dra_spec.allocation.z3_problem import Pick
 
 INSTEAD = " instead of "
 NO_DEVICE = "none"

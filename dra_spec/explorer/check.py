@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import attrs
 
-from dra_spec.explorer import dead, symmetry
 from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.fingerprints import unused
 from dra_spec.explorer.model import LiveWhen, Model
-from dra_spec.explorer.reductions import NONE, Reductions, Refuted, refused
+from dra_spec.explorer.reductions import NAMES, NONE, Reductions, Refuted, refused
 from dra_spec.explorer.report import assemble
 from dra_spec.explorer.result import Explored, Limits, Progress, Result
 from dra_spec.explorer.trees import Trees
+
+if TYPE_CHECKING:
+    from dra_spec.explorer.dead import Plan
+    from dra_spec.explorer.symmetry import Group
 
 ENGINES = ("explicit", "plain", "symbolic", "auto")
 _NO_LIMITS = Limits()
@@ -120,11 +124,11 @@ def _reduced(model: Model, engine: str, control: Control, reductions: Reductions
             explored.fingerprints = unused(f"the {engine} engine does not have them")
         explored.reductions = [refused(name, f"the {engine} engine does not have it") for name in reductions]
         return explored, trees
-    excluded: dict[str, dict[Hashable, str]] = {dead.NAME: {}, symmetry.NAME: {}}
+    excluded: dict[str, dict[Hashable, str]] = {name: {} for name in NAMES}
     while True:
-        plan = dead.find(model, excluded[dead.NAME]) if reductions.dead else None
+        plan = _plan(model, excluded) if reductions.dead else None
         live = plan.live if plan else ()
-        group = symmetry.find(model, excluded[symmetry.NAME], live) if reductions.symmetry else None
+        group = _group(model, excluded, live) if reductions.symmetry else None
         try:
             explored, trees = _search(model, engine, control, group if group and group.generators else None, live, reductions)
         except Refuted as error:
@@ -134,11 +138,23 @@ def _reduced(model: Model, engine: str, control: Control, reductions: Reductions
         return explored, trees
 
 
+def _plan(model: Model, excluded: Mapping[str, Mapping[Hashable, str]]) -> Plan:
+    from dra_spec.explorer import dead
+
+    return dead.find(model, excluded[dead.NAME])
+
+
+def _group(model: Model, excluded: Mapping[str, Mapping[Hashable, str]], live: Sequence[LiveWhen]) -> Group:
+    from dra_spec.explorer import symmetry
+
+    return symmetry.find(model, excluded[symmetry.NAME], live)
+
+
 def _search(
     model: Model,
     engine: str,
     control: Control,
-    group: symmetry.Group | None = None,
+    group: Group | None = None,
     live: Sequence[LiveWhen] = (),
     reductions: Reductions = NONE,
 ) -> tuple[Explored, Callable[[], Trees]]:

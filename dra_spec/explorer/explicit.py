@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ from dra_spec.explorer.crew import Crew
 from dra_spec.explorer.dead_audit import STATES, DeadAudit
 from dra_spec.explorer.explicit_fair import FairGraph
 from dra_spec.explorer.intern import Ints
-from dra_spec.explorer.lifting import Lifting
 from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.native import Kernel
@@ -24,9 +24,12 @@ from dra_spec.explorer.reductions import Refuted
 from dra_spec.explorer.replay import Replay
 from dra_spec.explorer.result import Explored, Found
 from dra_spec.explorer.semantics import Semantics, State
-from dra_spec.explorer.stubborn import StubbornSets
-from dra_spec.explorer.symmetry import Group
 from dra_spec.explorer.values import key
+
+if TYPE_CHECKING:  # what only some reductions need is loaded by them
+    from dra_spec.explorer.lifting import Lifting
+    from dra_spec.explorer.stubborn import StubbornSets
+    from dra_spec.explorer.symmetry import Group
 
 _HASH_OF, _SPREAD_BACK = Kernel("kernels_base", "hash_of"), Kernel("kernels_graph", "spread_back")
 _INDEX_EDGES = Kernel("kernels_graph", "index_edges")
@@ -371,7 +374,11 @@ class ExplicitSearch:
     @property
     def _lifting(self) -> Lifting | None:
         orbits = self.machine.orbits
-        return Lifting(Semantics(self.model), self.machine.settle, orbits.group.in_use) if orbits else None
+        if orbits is None:
+            return None
+        from dra_spec.explorer.lifting import Lifting
+
+        return Lifting(Semantics(self.model), self.machine.settle, orbits.group.in_use)
 
     def _normal(self, state: State) -> State:
         """What is stored for a state of the full model."""

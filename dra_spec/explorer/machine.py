@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,11 @@ from dra_spec.explorer.native import Bound, Kernel
 from dra_spec.explorer.result import EngineError, Stopped
 from dra_spec.explorer.rows import Store
 from dra_spec.explorer.semantics import Semantics, State
-from dra_spec.explorer.symmetry import Group, Orbits
 from dra_spec.explorer.symmetry_images import NO_SYMMETRY, Symmetry
 from dra_spec.explorer.trees import Trees
+
+if TYPE_CHECKING:  # loaded where it is asked for
+    from dra_spec.explorer.symmetry import Group, Orbits
 
 _PLACE_OF, _LABEL = Kernel("kernels_versions", "place_of"), Kernel("kernels_judge", "label")
 _BUFFER = 1 << 10  # successors that are put into the table together, at least
@@ -58,7 +60,7 @@ class Machine:
         self.trees = Trees(model, self.semantics, self.domains)
         self._merger = Merger(self.trees)
         self.versions = VersionTable(self.domains)
-        self.orbits = Orbits(group, self.trees, live) if group else None
+        self.orbits = _orbits(group, self.trees, live) if group else None
         self.deaths = Deaths(live, self.trees) if live else None
         self.initial = [self.domains.numbers(self.settle(state)) for state in self.semantics.initial_states()]
         if self.deaths:
@@ -350,3 +352,9 @@ class Machine:
             if not _LABEL(forest, layout, store, self.work, self.ctl, self.predicates[index], marks):
                 return
             self.learn()
+
+
+def _orbits(group: Group, trees: Trees, live: Sequence[LiveWhen]) -> Orbits:
+    from dra_spec.explorer.symmetry import Orbits
+
+    return Orbits(group, trees, live)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 
 from dra_spec.explorer.intern import Domains, Ints
-from dra_spec.explorer.naming import Acting, Renaming
+
+if TYPE_CHECKING:
+    from dra_spec.explorer.naming import Acting, Renaming
 
 MOST_ELEMENTS = 720
 
@@ -43,7 +45,9 @@ class Element:
 
 def generated(generators: Sequence[Acting]) -> list[Element] | None:
     """All elements of the group but the identity; None if there are too many."""
-    known: set[Hashable] = {Renaming({}).identity}
+    from dra_spec.explorer import naming
+
+    known: set[Hashable] = {naming.Renaming({}).identity}
     found: list[Element] = []
     at = -1
     while at < len(found):

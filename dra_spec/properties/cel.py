@@ -5,6 +5,7 @@ departs from the CEL specification or evaluates more than the answer needs:
 
 - `||`, `&&`, all and exists stop at the first operand that decides; an error is absorbed by a deciding operand on either side;
 - an error inside filter, map or exists_one is an error like any other (cel-python lets it escape from an enclosing `||`);
+- an escape that CEL does not know is a mistake in the text (kept as it stands in cel-python), and `in` is no name;
 - `list != null` is true (an error in cel-python), and a negative index is an error (counts from the end in cel-python);
 - the sum of two strings is a string (in cel-python it has no contains).
 """

@@ -6,7 +6,6 @@ import datetime
 import math
 import operator
 import re
-import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
@@ -208,6 +207,8 @@ def _local(value: Timestamp, zone: str) -> datetime.datetime:
         minutes = int(match.group(2)) * 60 + int(match.group(3))
         offset = datetime.timedelta(minutes=-minutes if match.group(1) == "-" else minutes)
         return utc + offset
+    import zoneinfo  # which looks around on the disk when it is loaded
+
     try:
         return utc.astimezone(zoneinfo.ZoneInfo(zone or "UTC"))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
