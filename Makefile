@@ -28,6 +28,7 @@ install: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[test]"
+	$(BIN)/python -m compileall -q dra_spec  # as pip does where a package is not editable
 	touch $@
 
 clean:

@@ -31,7 +31,7 @@ from dra_spec.resources.slices import (
     SliceSpec,
 )
 from dra_spec.selectors import Environment, SelectorSyntaxError, admit_derived, admit_selector
-from dra_spec.selectors.cost import LIMIT
+from dra_spec.selectors.charges import LIMIT
 
 _PARTITIONS = ("DRAPartitionableDevices",)
 _SHARING = ("DRAConsumableCapacity",)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
-from rich.console import Console
-from rich.text import Text
 
 from dra_spec.explorer.fingerprints import WHOLE_GRAPH
 from dra_spec.explorer.result import Result
@@ -18,6 +18,7 @@ from dra_spec.scenario.scenario import Report
 
 if TYPE_CHECKING:
     from dra_spec.traces.counterexample import Counterexample
+    from dra_spec.traces.trace import Trace
 
 _COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
 
@@ -110,37 +111,53 @@ def about_allocation(item: Finished) -> list[str]:
     return told
 
 
+def _printer() -> Callable[..., None]:
+    """Prints a line of pieces, each a text and its style. Styles, and the library for them, are for terminals."""
+    if not sys.stdout.isatty() and "FORCE_COLOR" not in os.environ:
+        return lambda *pieces: click.echo("".join(text for text, _ in pieces))
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    return lambda *pieces: console.print(Text.assemble(*pieces))
+
+
+def _tell(trace: Trace) -> None:
+    from rich.console import Console
+
+    from dra_spec.traces.story import story
+
+    Console(highlight=False, soft_wrap=True).print(story(trace), end="")
+
+
 class TextReport:
     """Prints one line per model as it is finished, then what there is to say about it."""
 
     def __init__(self, names: Sequence[str], stories: bool) -> None:
         self._width = max([len(name) for name in names] + [5])
         self._stories = stories
-        self._console = Console(highlight=False, soft_wrap=True)
-        self._console.print(
-            Text(f"{'model':<{self._width}}  {'verdict':<9}  {'expected':<9}  {'states':>11}  {'depth':>5}  {'seconds':>7}", "bold")
+        self._print = _printer()
+        self._print(
+            (f"{'model':<{self._width}}  {'verdict':<9}  {'expected':<9}  {'states':>11}  {'depth':>5}  {'seconds':>7}", "bold"),
         )
 
     def add(self, item: Finished) -> None:
         """Prints a finished model."""
         report, result = item.report, item.report.result
         scenario = report.scenario
-        line = Text(f"{scenario.name:<{self._width}}  ")
         depth = result.depth if result.depth >= 0 else "-"
-        line.append(f"{report.verdict:<9}", _COLOURS[report.verdict])
-        line.append(f"  {scenario.expected or '-':<9}  {result.states:>11,}  {depth:>5}  {result.seconds:>7.1f}")
-        line.append(f"  ({scenario.bounds})", "dim")
-        self._console.print(line)
+        self._print(
+            (f"{scenario.name:<{self._width}}  ", ""),
+            (f"{report.verdict:<9}", _COLOURS[report.verdict]),
+            (f"  {scenario.expected or '-':<9}  {result.states:>11,}  {depth:>5}  {result.seconds:>7.1f}", ""),
+            (f"  ({scenario.bounds})", "dim"),
+        )
         for text in self._remarks(item):
-            self._console.print(Text(f"    {text}"))
-        if not item.found:
-            return
-        from dra_spec.traces.story import story
-
+            self._print((f"    {text}", ""))
         for example in item.found:
             if self._stories or not report.as_expected or example.spurious:
-                self._console.print(story(example.trace), end="")
-                self._console.print(Text(f"  {example.verdict}"))
+                _tell(example.trace)
+                self._print((f"  {example.verdict}", ""))
 
     def _remarks(self, item: Finished) -> list[str]:
         report = item.report

@@ -19,10 +19,9 @@ from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.native import Kernel
 from dra_spec.explorer.parallel import Parallel
-from dra_spec.explorer.plain import NO_GOAL
 from dra_spec.explorer.reductions import Refuted
 from dra_spec.explorer.replay import Replay
-from dra_spec.explorer.result import Explored, Found
+from dra_spec.explorer.result import NO_GOAL, Explored, Found
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.values import key
 

@@ -8,13 +8,11 @@ from functools import partial
 from dra_spec.explorer import lasso
 from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth, View
-from dra_spec.explorer.result import Explored, Found
+from dra_spec.explorer.result import NO_GOAL, Explored, Found
 from dra_spec.explorer.semantics import Move, Semantics, State
 from dra_spec.explorer.values import key
 
 _BYTES = 400  # a rough figure of a state in a dictionary and three lists, for the progress line
-
-NO_GOAL = "from the last state no goal can be reached by the allowed actions; it is a nearest such state"
 
 
 class PlainSearch:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dra_spec.explorer.fingerprints import Fingerprints
 
 Verdict = Literal["holds", "violated", "undecided"]
+NO_GOAL = "from the last state no goal can be reached by the allowed actions; it is a nearest such state"
 
 
 class EngineError(Exception):

@@ -9,8 +9,7 @@ import attrs
 
 from dra_spec.explorer import lasso
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth
-from dra_spec.explorer.plain import NO_GOAL
-from dra_spec.explorer.result import Found, Lasso
+from dra_spec.explorer.result import NO_GOAL, Found, Lasso
 from dra_spec.explorer.semantics import State
 from dra_spec.explorer.symbolic_fair import FairRuns, Moves
 from dra_spec.explorer.symbolic_sets import Encoding, Set, fresh

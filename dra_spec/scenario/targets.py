@@ -9,7 +9,6 @@ from pathlib import Path
 from dra_spec.scenario.build import build
 from dra_spec.scenario.content import shipped
 from dra_spec.scenario.modelfile import Overrides, load
-from dra_spec.scenario.plain import from_manifests
 from dra_spec.scenario.scenario import Scenario
 from dra_spec.scenario.strict import InputError, Place, nearest
 from dra_spec.scenario.variants import default_model
@@ -46,7 +45,11 @@ def scenarios(targets: Sequence[str], overrides: Overrides) -> list[Scenario]:
             raise InputError(f"this is a {kind} file, expected a model file or Kubernetes manifests{hint}", Place(target))
     files = [load(path) for path in models]
     found = [build(file, overrides) for file in files if not (everything and file.tier == "nightly")]
-    return [*found, *(from_manifests(manifests, overrides) if manifests else [])]
+    if not manifests:
+        return found
+    from dra_spec.scenario.plain import from_manifests
+
+    return [*found, *from_manifests(manifests, overrides)]
 
 
 def _kind(path: Path) -> str | None:

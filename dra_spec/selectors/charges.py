@@ -13,6 +13,7 @@ from dra_spec.resources.quantity import Quantity
 from dra_spec.resources.semver import SemVer
 from dra_spec.selectors.runtime import Cidr, CostLimit, Format, Ip, Map, Optional, Url, size_of
 
+LIMIT = 1_000_000  # resource.k8s.io/v1 CELSelectorExpressionMaxCost
 RUNTIME_LIMIT = 1_000_000
 LIST_BASE, MAP_BASE, STRUCT_BASE = 10, 30, 40
 STRING_FACTOR, REGEX_FACTOR = 0.1, 0.25

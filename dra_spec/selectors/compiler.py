@@ -12,9 +12,8 @@ import attrs
 from dra_spec.resources.problems import NOWHERE, Where
 from dra_spec.resources.semver import SemVer
 from dra_spec.selectors import types as t
-from dra_spec.selectors.charges import RUNTIME_LIMIT, Meter
+from dra_spec.selectors.charges import LIMIT, RUNTIME_LIMIT, Meter
 from dra_spec.selectors.checker import Mistake, check
-from dra_spec.selectors.cost import LIMIT, estimate
 from dra_spec.selectors.device import CelAttribute, SelectorDevice
 from dra_spec.selectors.environments import LATEST, STORED, Environment
 from dra_spec.selectors.errors import SelectorError, SelectorSyntaxError, syntax_error
@@ -44,6 +43,8 @@ class Program:
     @property
     def max_cost(self) -> int:
         """What evaluating it costs at most, as the API server estimates it; 2^64 - 1 if there is no bound."""
+        from dra_spec.selectors.cost import estimate  # only new objects are asked for it
+
         with _deep():
             return estimate(self.tree, self.environment)
 

@@ -12,7 +12,6 @@ from dra_spec.selectors.cost_ranges import LARGEST, NO_PATH, UNKNOWN, Entries, O
 from dra_spec.selectors.environments import Environment
 from dra_spec.selectors.tree import ACCU, Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select, Struct
 
-LIMIT = 1_000_000  # resource.k8s.io/v1 CELSelectorExpressionMaxCost
 ZERO, ONE = fixed(0), fixed(1)
 
 

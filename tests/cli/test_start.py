@@ -17,7 +17,8 @@ SOLVERS = ("z3", "oxidd")
 ENGINES = (*COMPILERS, "oxidd", "numpy", "dra_spec.explorer.check")
 TESTS_ONLY = ("celpy", "lark")
 OURS = tuple(f"dra_spec.{name}" for name in ("explorer", "scenario", "resources", "protocol", "traces", "reference"))
-UNUSED = ("importlib.metadata", "dra_spec.reference", "dra_spec.traces", "dra_spec.explorer.narrowed", "dra_spec.explorer.por")
+REDUCING = tuple(f"dra_spec.explorer.{name}" for name in ("narrowed", "por", "beside", "stubborn", "symmetry", "audit"))
+UNUSED = ("importlib.metadata", "rich", "dra_spec.reference", "dra_spec.traces", "dra_spec.selectors.cost", *REDUCING)
 _SHOW = """
 import sys
 from dra_spec.cli.main import main

@@ -26,7 +26,7 @@ from dra_spec.selectors import (
     compile_derived,
     compile_selector,
 )
-from dra_spec.selectors.cost import LIMIT
+from dra_spec.selectors.charges import LIMIT
 
 # id of a case -> (why it is right to differ, where that is said)
 LISTED: dict[str, tuple[str, str]] = {}
