@@ -17,7 +17,7 @@ def assemble(model: Model, explored: Explored, seconds: float) -> Result:
     stopped = explored.stopped
     if stopped is None and explored.beyond:
         stopped = "beyond bounds: " + "; ".join(sorted(explored.beyond))
-    complete = explored.exhausted and stopped is None and not explored.unexpanded
+    complete = explored.exhausted and not explored.beyond and not explored.unexpanded
     properties = [_judge(semantics, explored, promise, stopped, complete) for promise in dict.fromkeys(p.promise for p in model.properties)]
     actions = _statistics(model, explored)
     return Result(

@@ -168,6 +168,15 @@ class Scout:
                 break
         return list(seen.values())
 
+    def follow(self, action: int, row: Ints) -> None:
+        """Goes on from a state by one action, as long as its tree has no path for the next state: a long count is learned at one go."""
+        for _ in range(_STEPS):
+            new = (after for after in self._successors(action, row) if self.walker.path(action, after)[1] > k.LEAF)
+            ahead = next(new, None)
+            if ahead is None:
+                break
+            row = ahead
+
     def _step(self, row: Ints, dice: random.Random) -> Ints | None:
         """A successor by an action that the dice choose; None if there is none."""
         actions = list(range(len(self.walker.trees.model.actions)))

@@ -1,8 +1,8 @@
 """The symbolic engine: sets of states as decision diagrams, reachability as a fixed point over the learned trees.
 
-First by chaining: each action's image is added at once, until nothing changes. That gives the reachable set, its size and the verdicts,
-but no lengths. Where a promise is broken (or a depth is asked for), the set is built a second time in layers, and a shortest trace is
-walked back through them; `report` runs it through the plain semantics before it is shown.
+By chaining: each action's image is added at once, until nothing changes. That gives the reachable set, its size and the verdicts, but no
+lengths. Where a depth is asked for, the set is built in layers instead. Where a promise is broken, a shortest trace is found inside the set
+(`symbolic_traces`); `report` runs it through the plain semantics before it is shown.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from dra_spec.explorer.symbolic_sample import Lesson
 from dra_spec.explorer.symbolic_sets import NODE_BYTES, Encoding, Grown, Set, fresh
 from dra_spec.explorer.symbolic_sift import sifted
 from dra_spec.explorer.symbolic_steps import SymbolicSteps
-from dra_spec.explorer.symbolic_traces import nearest, walk_back
-from dra_spec.explorer.symbolic_trees import SymbolicTrees
+from dra_spec.explorer.symbolic_traces import Way, ways
+from dra_spec.explorer.symbolic_trees import SymbolicTrees, union
 from dra_spec.explorer.symbolic_versions import Closing, Renumbering
 
 NODES, CACHE = 1 << 26, 1 << 21  # most nodes; entries of the cache of operations
@@ -37,6 +37,7 @@ UNKNOWN_DEPTH = -1
 _SCATTERED = 16  # states per node
 SAMPLE = 30_000  # states of a look ahead
 LARGE = 3000  # nodes of a set for which another order may pay
+UNTRACED = "states that break it can be reached, but the search was stopped before it had a shortest run to one"
 _INTERVAL, _DEAR = 0.25, 20  # seconds between two counts for the progress line; at least so many times what a count takes
 
 T = TypeVar("T")
@@ -58,7 +59,8 @@ class SymbolicSearch:
         self.rings: list[Set] = []
         self._done: dict[int, Set] = {}  # per action: what it was last applied to
         self._promises = Promises(self)
-        self._traces: list[tuple[State, State, list[tuple[int, int]]]] = []  # first and last state, the steps between
+        self._ways: list[Way] = []
+        self._closed = False  # the search came to its end, and all promises were judged
         self._recorded: dict[int, tuple[int, list[Closing]]] = {}
         self._count_at = time.monotonic()
         self._peak = 0
@@ -73,6 +75,7 @@ class SymbolicSearch:
             i: self.trees.add_property(i, p.promise, p.when) for i, p in enumerate(self.model.properties) if isinstance(p, LeadsTo)
         }
         self.walker = Walker(self.trees)
+        self.scout = Scout(self.walker, self.semantics, self.initial, self.versions)
 
     def _goals(self, known: Mapping[int, int]) -> dict[int, int]:
         """The trees of what promises say of states."""
@@ -90,7 +93,7 @@ class SymbolicSearch:
 
     def _look_ahead(self) -> None:
         """Fills the trees with what most states ask for, so that the variables can be put in order."""
-        rows = Scout(self.walker, self.semantics, self.initial, self.versions).run()
+        rows = self.scout.run()
         for i, tree in self.goals.items():
             if isinstance(self.model.properties[i], StateInvariant):
                 for row in rows:
@@ -105,12 +108,12 @@ class SymbolicSearch:
         if rows is not None:
             order = sifted(rows, order)
         self.encoding = Encoding(self.domains, order, nodes, min(CACHE, nodes))
-        self.symbolic = SymbolicTrees(self.trees, self.walker, self.encoding)
+        self.symbolic = SymbolicTrees(self.scout, self.encoding)
         self.relation = Relation(self.symbolic, self.semantics)
         self.renumbering = Renumbering(self.versions, self.encoding)
         self.steps = SymbolicSteps(self.symbolic)
         self.encoding.on_bit.append(self._narrow)
-        self.reached = self.expanded = self.encoding.false
+        self.reached = self.expanded = self._sources = self._new = self.encoding.false
 
     def _encode_anew(self) -> bool:
         """Orders the variables again if the set is large, and either hardly smaller than a list of its states, so that some of them are
@@ -138,6 +141,7 @@ class SymbolicSearch:
     def _narrow(self, to: Set) -> None:
         """A slot got another bit: it is 0 in all states so far."""
         self.reached, self.expanded = self.reached & to, self.expanded & to
+        self._sources, self._new = self._sources & to, self._new & to
         self.rings = [ring & to for ring in self.rings]
         self._promises.narrow(to)
         self._recorded.clear()
@@ -156,10 +160,9 @@ class SymbolicSearch:
     def run(self) -> Explored:
         """Searches until nothing is left or a limit is met."""
         startup = self.control.seconds
-        for phase in (self._search, self._promises.judge, self._trace):
+        for phase in (self._search, self._judge, self._trace):
             try:
-                if phase != self._promises.judge or self.stopped is None or self.rings:
-                    phase()
+                phase()
             except Stopped as stop:
                 self.stopped = self.stopped or str(stop)
             except DDMemoryError:
@@ -169,41 +172,59 @@ class SymbolicSearch:
         return self._explored(startup)
 
     def _search(self) -> None:
-        if self.control.limits.depth is None and self._chain():
-            return
-        self._layer(lambda: False)
+        if self.control.limits.depth is not None:
+            self._layer()
+        elif not self._chain(careful=False):
+            self._chain(careful=True)
 
-    def _start(self) -> None:
-        self.reached = self.encoding.false
-        for row in self.initial:
-            self.reached |= self.encoding.row(row)
+    def _judge(self) -> None:
+        if self.stopped is None or self.rings:
+            self._promises.judge()
+            self._closed = self.stopped is None
 
-    def _chain(self) -> bool:
-        """The reachable set; False if violating states must not be expanded and there are some."""
-        self._start()
+    def _initial_states(self) -> Set:
+        return union([self.encoding.row(row) for row in self.initial], self.encoding)
+
+    def _begin(self, careful: bool) -> None:
         self._done.clear()
+        self.reached, self._sources = self.encoding.false, self.encoding.false
+        self._reach(self._initial_states(), careful)
+
+    def _chain(self, careful: bool) -> bool:
+        """The reachable set. Careful: violating states are not expanded where they must not be; else false if there are such states."""
+        self._begin(careful)
         changed = True
         while changed:
             if self._encode_anew():
-                self._start()
-            if not self._all and self.retry(lambda: self._violating(self.reached)).satisfiable():
+                self._begin(careful)
+            if not careful and not self._all and self.retry(lambda: self._violating(self.reached)).satisfiable():
                 return False
             changed = False
             scattered = self._scattered()
             for action in range(len(self.model.actions)):
-                if self._done.get(action) == self.reached:
+                if self._done.get(action) == self._sources:
                     continue
                 self.check()
                 after = self.retry(lambda a=action, new=scattered: self._wider(a, new))  # type: ignore[misc]
-                self._done[action] = self.reached
+                self._done[action] = self._sources
                 if after != self.reached:
-                    self.reached, changed = after, True
-        self.expanded = self.reached
+                    self._reach(after, careful)
+                    changed = True
+        self.expanded = self._sources
         return True
+
+    def _reach(self, after: Set, careful: bool) -> None:
+        """Goes on with a wider set."""
+        if careful:
+            self._new, self.reached = self.reached.imp_strict(after), after
+            sources = self.retry(lambda: self._source(self._new))
+            self._sources |= sources
+        else:
+            self.reached = self._sources = after
 
     def _wider(self, action: int, only_new: bool) -> Set:
         """The reachable set with what an action makes of it. What it made of an earlier one is in it already."""
-        return self._image(action, fresh(self._done.get(action) if only_new else None, self.reached)) | self.reached
+        return self._image(action, fresh(self._done.get(action) if only_new else None, self._sources)) | self.reached
 
     def _scattered(self) -> bool:
         """Whether the diagram is hardly smaller than a list of its states: then images of what is new cost less than images of all.
@@ -212,16 +233,12 @@ class SymbolicSearch:
         """
         return self.reached.node_count() * _SCATTERED > self.encoding.count(self.reached)
 
-    def _layer(self, enough: Callable[[], bool]) -> None:
-        """The reachable set by layers; `enough` may end it early (the set is known then)."""
-        known = self.reached if self.expanded.satisfiable() else None
+    def _layer(self) -> None:
+        """The reachable set by layers, up to the limit of the depth."""
         self._begin_layers()
         while True:
-            if known is None and self._encode_anew():
+            if self._encode_anew():
                 self._begin_layers()
-            if enough() and known is not None:
-                self.depth = UNKNOWN_DEPTH
-                break
             source = self.retry(lambda: self._source(self.rings[-1]))
             limit = self.control.limits.depth
             if limit is not None and self.depth >= limit:
@@ -235,11 +252,9 @@ class SymbolicSearch:
             self.reached |= new
             self.rings.append(new)
             self.depth += 1
-        if known is not None:
-            self.reached = self.expanded = known
 
     def _begin_layers(self) -> None:
-        self._start()
+        self.reached = self._initial_states()
         self.rings, self.depth, self.expanded = [self.reached], 0, self.encoding.false
 
     def _next(self, source: Set) -> Set:
@@ -259,6 +274,7 @@ class SymbolicSearch:
         return states if self._all else self._violating(states).imp_strict(states)
 
     def _image(self, action: int, states: Set, record: list[Closing] | None = None) -> Set:
+        states = self.relation.awake(action, states)
         effects = self.relation.effects(action, states)
         raw = self.relation.image(effects, self.relation.enabled(action, states))
         if not self.renumbering.needed:
@@ -323,38 +339,27 @@ class SymbolicSearch:
     # traces
 
     def _trace(self) -> None:
-        """Shortest traces to what is broken; the layers are made first where there are none."""
-        broken = self._promises.broken
-        if not broken:
-            return
-        if not self.rings:
-            unmet = {one.property for one in broken}
+        """A shortest trace to what is broken, one for all instances of a promise."""
+        for way in ways(self, self._promises.broken, self.rings or [self._initial_states()]):
+            found = self.found[way.witness.property]
+            found.lasso = self._promises.lasso(way.witness.property, way.last)
+            found.state, found.step = len(self._ways), way.witness.step
+            self._ways.append(way)
 
-            def enough() -> bool:
-                unmet.difference_update([b.property for b in self._promises.broken if (b.states & self.rings[-1]).satisfiable()])
-                return not unmet
-
-            self._layer(enough)
-        for i in dict.fromkeys(one.property for one in self._promises.broken):
-            depth, states, step = nearest(self._promises.broken, i, self.rings)
-            last = self.pick(states)
-            start, steps = walk_back(self, last, depth)
-            self.found[i].lasso = self._promises.lasso(i, last)
-            self.found[i].state, self.found[i].step = len(self._traces), step
-            self._traces.append((start, last, steps))
-
-    def before(self, action: int, after: State, depth: int) -> Set:
-        """The expanded states of a layer that an action brings to a state. They differ from it only where the action may write, and in the
+    def before(self, action: int, after: State, states: Set) -> Set:
+        """Those of some expanded states that an action brings to a state. They differ from it only where the action may write, and in the
         versions of the objects there."""
         slots = self.relation.writes(action)
         slots |= self.renumbering.bearing(self.renumbering.objects(slots))
         others = [(slot, int(number)) for slot, number in enumerate(self.domains.numbers(after)) if slot not in slots]
+        near = states & self.encoding.constants(others)
+        return self._preimage(action, self.only(after), near) if near.satisfiable() else near
 
-        def found() -> Set:
-            near = self.rings[depth] & self.encoding.constants(others)
-            return self._preimage(action, self.only(after), self._source(near)) if near.satisfiable() else near
-
-        return self.retry(found)
+    def _untraced(self) -> None:
+        """A promise that is known to be broken, but by no run that could be shown before the search was stopped, is left undecided."""
+        for one in self._promises.broken:
+            if self.found[one.property].state is None:
+                self.found[one.property].unjudged = f"{self.stopped}; {UNTRACED}"
 
     # what is handed over
 
@@ -369,10 +374,11 @@ class SymbolicSearch:
                     enabled[action] = self.relation.alive(action, self.expanded).satisfiable()
                     reasons |= self.relation.escaping(action, self.expanded)[1]
                 stuck = self.encoding.count(self._promises.stuck())
-            if not self._all and (self.rings or self.expanded.satisfiable()):
+            if not self._all and (self._closed or self.rings or self.expanded.satisfiable()):
                 violating = self.encoding.count(self.retry(lambda: self._violating(self.reached)))
         except DDMemoryError:
-            self.stopped = self.stopped or "memory"  # the figures are those that could be counted
+            self.stopped, self._closed = self.stopped or "memory", False  # the figures are those that could be counted
+        self._untraced()
         self._peak = max(self._peak, self.encoding.memory)
         return Explored(
             engine="symbolic",
@@ -381,7 +387,7 @@ class SymbolicSearch:
             depth=self.depth,
             stuck=stuck,
             unexpanded=violating,
-            exhausted=self.stopped is None,
+            exhausted=self._closed,
             stopped=self.stopped,
             beyond=[reason for reason, i in self.trees.reasons.items() if i in reasons],
             taken=taken,
@@ -390,7 +396,7 @@ class SymbolicSearch:
             python_calls=self._calls + self.semantics.calls + self.trees.calls,
             bytes_per_state=self._peak / max(states, 1),
             memory=self._peak,
-            path=lambda i: (self._traces[i][0], self._traces[i][2]),
-            state=lambda i: self._traces[i][1],
+            path=lambda i: (self._ways[i].first, list(self._ways[i].steps)),
+            state=lambda i: self._ways[i].last,
             startup=startup,
         )

@@ -1,9 +1,13 @@
 """Transitions over sets of states: what an action makes of a set, and which states of a set it brings into another one.
 
 The relation is partitioned: each leaf of an action's tree with the same assignment is one piece "guard, constants", whose image is
-`exists(written bits, states & guard) & constants`. The parts of an outcome read the state before the action. They are applied one
-after the other in an order in which nobody reads a slot that an earlier one writes, so what a part reads is still what it was before;
-parts for which there is no such order are applied together, as the product of their trees. The outcome's own constants come last.
+`exists(written bits, states & guard) & constants`. Pieces that write the same slots are taken together, as a relation between the states
+before and a second set of variables of those slots, which takes the place of the first behind the image.
+
+The parts of an outcome read the state before the action. If no two of them may write one slot, the outcome is one relation, too: they and
+its constants, all at once. Where that relation is large they are applied one after the other, in an order in which nobody reads a slot that
+an earlier one writes, so what a part reads is still what it was before; parts for which there is no such order are applied together, as the
+product of their trees. The outcome's own constants come last.
 """
 
 from __future__ import annotations
@@ -18,7 +22,9 @@ from dra_spec.explorer.scout import raise_conflict
 from dra_spec.explorer.semantics import Semantics
 from dra_spec.explorer.symbolic_sets import AND, Encoding, Set
 from dra_spec.explorer.symbolic_trees import Guards, SymbolicTrees, union
+from dra_spec.explorer.trees import DISABLED
 
+LARGEST = 5000  # nodes of the relation of an outcome with parts; beyond them its stages are taken one by one
 Constants = tuple[tuple[int, int], ...]
 Piecewise = tuple[Constants, tuple[int, ...], Set]  # constants, parts, and where an outcome has them
 
@@ -38,11 +44,13 @@ Stage = Sequence[Assignment]  # guards that exclude each other and cover what co
 
 @attrs.frozen(eq=False)
 class Effect:
-    """One outcome: where it happens, and the stages by which it is applied."""
+    """One outcome, or some that write the same slots: where it happens, which slots it writes, and how: either by a relation between the
+    states before and the second variables of those slots, or in stages."""
 
     guard: Set
-    stages: Sequence[Stage]
     slots: frozenset[int]
+    relation: Set | None
+    stages: Sequence[Stage] = ()
 
 
 class Relation:
@@ -55,7 +63,7 @@ class Relation:
         self._whole: dict[int, tuple[int, int, list[Effect]]] = {}
         self._latest: dict[int, tuple[int, int, Set, list[Effect]]] = {}  # with parts: of the states that were asked about last
         self._writes: dict[int, tuple[int, frozenset[int]]] = {}
-        self._staged: dict[tuple[Constants, tuple[int, ...]], tuple[object, list[Stage], frozenset[int], Set]] = {}
+        self._applied: dict[tuple[Constants, tuple[int, ...]], tuple[object, Effect, Set]] = {}
         self._assignments: dict[Constants, tuple[int, Set, Set, frozenset[int]]] = {}
 
     def effects(self, action: int, states: Set) -> list[Effect]:
@@ -67,7 +75,7 @@ class Relation:
         latest = self._latest.get(action)
         if latest is not None and latest[:2] == (guards.change, self.encoding.epoch) and latest[2] == states:
             return latest[3]
-        made = []
+        made, plain = [], dict[tuple[int, ...], list[tuple[Constants, Set]]]()
         with_parts = False
         pieces, enabling = self._pieces_of(action, guards)
         enabled = states & enabling
@@ -78,13 +86,19 @@ class Relation:
                 if here.satisfiable():
                     made.append(self._with_parts(action, here, guard, constants, parts))
             else:
-                stages: list[Stage] = [[self._assignment(self.encoding.true, constants)]]
-                made.append(Effect(guard, stages, frozenset(slot for slot, _ in constants)))
+                plain.setdefault(tuple(sorted(slot for slot, _ in constants)), []).append((constants, guard))
+        for slots, members in plain.items():
+            made += self._bundle(slots, members)
         if with_parts:
             self._latest[action] = guards.change, self.encoding.epoch, states, made
         else:
             self._whole[action] = guards.change, self.encoding.epoch, made
         return made
+
+    def awake(self, action: int, states: Set) -> Set:
+        """Those of the states where the action is not known to be disabled: mostly few, so all else begins with them."""
+        asleep = self.trees.guards(action).leaves.get(DISABLED)
+        return states if asleep is None else asleep.imp_strict(states)
 
     def enabled(self, action: int, states: Set) -> Set:
         """Those of the states, all of them covered, where the action has an outcome within the bounds."""
@@ -105,6 +119,14 @@ class Relation:
         self._pieces[action] = guards.change, pieces
         return pieces
 
+    def _bundle(self, slots: tuple[int, ...], members: Sequence[tuple[Constants, Set]]) -> list[Effect]:
+        """Outcomes without parts that write the same slots."""
+        if len(members) == 1 or not slots:
+            true = self.encoding.true
+            return [Effect(guard, frozenset(slots), None, [[self._assignment(true, constants)]]) for constants, guard in members]
+        relation = union([guard & self.encoding.primed_constants(constants) for constants, guard in members], self.encoding)
+        return [Effect(self.encoding.true, frozenset(slots), relation)]
+
     def _assignment(self, guard: Set, constants: Constants) -> Assignment:
         known = self._assignments.get(constants)
         if known is None or known[0] != self.encoding.epoch:
@@ -115,16 +137,39 @@ class Relation:
 
     def _with_parts(self, action: int, here: Set, guard: Set, constants: Constants, parts: tuple[int, ...]) -> Effect:
         changes = tuple(self.trees.cover(part, here).change for part in parts)
-        known = self._staged.get((constants, parts))
+        known = self._applied.get((constants, parts))
         if known is None or known[0] != (self.encoding.epoch, changes):
             by_part = {part: self._part(part) for part in parts}
-            stages: list[Stage] = [self._stage(by_part, group) for group in self._in_order(by_part)]
-            stages.append([self._assignment(self.encoding.true, constants)])
-            slots = frozenset(slot for stage in stages for a in stage for slot in a.slots)
-            known = (self.encoding.epoch, changes), stages, slots, self._clash(constants, by_part)
-            self._staged[constants, parts] = known
-        self._refuse(action, here & known[3])
-        return Effect(guard, known[1], known[2])
+            known = (self.encoding.epoch, changes), self._apply(constants, by_part), self._clash(constants, by_part)
+            self._applied[constants, parts] = known
+        self._refuse(action, here & known[2])
+        return attrs.evolve(known[1], guard=guard)
+
+    def _apply(self, constants: Constants, by_part: dict[int, list[tuple[Constants, Set]]]) -> Effect:
+        """The outcome as a relation if it can be one, else in stages; its guard is left open."""
+        slots = {slot for slot, _ in constants}.union(slot for leaves in by_part.values() for more, _ in leaves for slot, _ in more)
+        relation, true = self._joint(constants, by_part), self.encoding.true
+        if relation is not None:
+            return Effect(true, frozenset(slots), relation)
+        stages = [self._stage(by_part, group) for group in self._in_order(by_part)]
+        return Effect(true, frozenset(slots), None, [*stages, [self._assignment(true, constants)]])
+
+    def _joint(self, constants: Constants, by_part: Mapping[int, list[tuple[Constants, Set]]]) -> Set | None:
+        """Constants and parts as one relation; None if it is large, or two of them may write one slot."""
+        relation, written = self.encoding.primed_constants(constants), {slot for slot, _ in constants}
+        for leaves in by_part.values():
+            slots = {slot for more, _ in leaves for slot, _ in more}
+            if slots & written:
+                return None
+            written |= slots
+            cases = [
+                where & self.encoding.primed_constants(more) & self.encoding.same(slots - {slot for slot, _ in more})
+                for more, where in leaves
+            ]
+            relation &= union(cases, self.encoding)
+            if relation.node_count() > LARGEST:
+                return None
+        return relation
 
     def _part(self, part: int) -> list[tuple[Constants, Set]]:
         collected: dict[Constants, list[Set]] = {}
@@ -184,12 +229,14 @@ class Relation:
         """The states after, versions as the action wrote them."""
         reached = []
         for effect in effects:
-            if len(effect.stages) == 1:
+            if effect.relation is not None:
+                slots = tuple(sorted(effect.slots))
+                moved = (states & effect.guard).apply_exists(AND, effect.relation, self.encoding.bits_of(slots))
+                reached.append(self.encoding.swap(moved, slots, to_primed=False))
+            elif len(effect.stages) == 1:
                 only = effect.stages[0][0]
                 reached.append(states.apply_exists(AND, effect.guard, only.written) & only.values)
-                continue
-            here = states & effect.guard
-            if here.satisfiable():
+            elif (here := states & effect.guard).satisfiable():
                 for stage in effect.stages:
                     here = union([here.apply_exists(AND, a.guard, a.written) & a.values for a in stage], self.encoding)
                 reached.append(here)
@@ -202,9 +249,14 @@ class Relation:
             here = effect.guard & states
             if not here.satisfiable():
                 continue
-            wanted = target
-            for stage in reversed(effect.stages):
-                wanted = union([a.guard & wanted.apply_exists(AND, a.values, a.written) for a in stage], self.encoding)
+            if effect.relation is not None:
+                slots = tuple(sorted(effect.slots))
+                wanted = self.encoding.swap(target, slots, to_primed=True)
+                wanted = wanted.apply_exists(AND, effect.relation, self.encoding.primed_bits(slots))
+            else:
+                wanted = target
+                for stage in reversed(effect.stages):
+                    wanted = union([a.guard & wanted.apply_exists(AND, a.values, a.written) for a in stage], self.encoding)
             found.append(here & wanted)
         return union(found, self.encoding)
 

@@ -7,7 +7,7 @@ depends on yet costs nothing. When a slot's domain outgrows its bits, the next o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Encoding:
         self._cubes: list[dict[int, Set]] = [{} for _ in domains.values]
         self._primed_cubes: list[dict[int, Set]] = [{} for _ in domains.values]
         self._quantified: dict[tuple[int, ...], Set] = {}
-        self._swaps: dict[tuple[int, bool], Any] = {}
+        self._swaps: dict[tuple[tuple[int, ...], bool], Any] = {}
         self._tidy_at = _TIDY
         domains.on_value.append(self._new_value)
 
@@ -120,22 +120,38 @@ class Encoding:
             self._quantified[slots] = known
         return known
 
-    def primed_bits(self, slot: int) -> Set:
-        """The second set of variables of a slot, to be quantified over."""
+    def primed_constants(self, constants: Sequence[tuple[int, int]]) -> Set:
+        """The same over their second sets of variables."""
         made = self.true
-        for variable in self._primed[slot][: self.bits[slot]]:
-            made &= self.manager.var(variable)
+        for slot, number in constants:
+            made &= self.primed_cube(slot, number)
         return made
 
-    def swap(self, of: Set, slot: int, to_primed: bool) -> Set:
-        """The set with the slot's variables replaced by its second ones, or the other way round."""
-        if not self.bits[slot]:
+    def same(self, slots: Iterable[int]) -> Set:
+        """The first and the second variables of the slots agree."""
+        made = self.true
+        for slot in slots:
+            for one, other in list(zip(self._variables[slot], self._primed[slot], strict=True))[: self.bits[slot]]:
+                made &= self.manager.var(one).equiv(self.manager.var(other))
+        return made
+
+    def primed_bits(self, slots: tuple[int, ...]) -> Set:
+        """The second sets of variables of some slots, to be quantified over."""
+        made = self.true
+        for slot in slots:
+            for variable in self._primed[slot][: self.bits[slot]]:
+                made &= self.manager.var(variable)
+        return made
+
+    def swap(self, of: Set, slots: tuple[int, ...], to_primed: bool) -> Set:
+        """The set with the variables of some slots replaced by their second ones, or the other way round."""
+        if not any(self.bits[slot] for slot in slots):
             return of
-        if (slot, to_primed) not in self._swaps:
+        if (slots, to_primed) not in self._swaps:
             old, new = (self._variables, self._primed) if to_primed else (self._primed, self._variables)
-            pairs = [(old[slot][i], self.manager.var(new[slot][i])) for i in range(self.bits[slot])]
-            self._swaps[slot, to_primed] = Set.make_substitution(pairs)
-        return of.substitute(self._swaps[slot, to_primed])
+            pairs = [(old[slot][i], self.manager.var(new[slot][i])) for slot in slots for i in range(self.bits[slot])]
+            self._swaps[slots, to_primed] = Set.make_substitution(pairs)
+        return of.substitute(self._swaps[slots, to_primed])
 
     # states
 

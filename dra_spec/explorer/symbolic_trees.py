@@ -10,9 +10,8 @@ import numpy as np
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.intern import Ints
 from dra_spec.explorer.result import EngineError
-from dra_spec.explorer.scout import Walker
+from dra_spec.explorer.scout import Scout
 from dra_spec.explorer.symbolic_sets import Encoding, Grown, Set
-from dra_spec.explorer.trees import Trees
 
 
 @attrs.define(eq=False)
@@ -22,7 +21,7 @@ class Guards:
     leaves: dict[int, Set]
     known: Set
     epoch: int
-    learned: int  # when it was made
+    learned: int  # until when it has all that was
     change: int = 0  # counts up whenever a guard changes
     covered: Set | None = None  # what was asked about last: all of it is known
 
@@ -30,8 +29,8 @@ class Guards:
 class SymbolicTrees:
     """The trees of a model over sets of states."""
 
-    def __init__(self, trees: Trees, walker: Walker, encoding: Encoding) -> None:
-        self.trees, self.walker, self.encoding = trees, walker, encoding
+    def __init__(self, scout: Scout, encoding: Encoding) -> None:
+        self.scout, self.walker, self.trees, self.encoding = scout, scout.walker, scout.walker.trees, encoding
         self.learned = 0
         self._guards: dict[int, Guards] = {}
         self._seen: dict[int, tuple[bytes, int, dict[int, Set]]] = {}  # per base in seen: its content, epoch, values by what is seen
@@ -89,17 +88,21 @@ class SymbolicTrees:
         if guards.covered is not None and guards.covered == states:
             return guards
         missing = guards.known.imp_strict(states)
-        if missing.satisfiable() and guards.learned != self.learned:
-            guards = self._make(tree)  # other trees may have taught what is seen of new values
-            missing = guards.known.imp_strict(states)
         while missing.satisfiable():
-            row = self.encoding.pick(missing)
+            row, taught = self.encoding.pick(missing), self.learned
             way, code = self.learn(tree, row)
+            if self.learned == taught and guards.learned != taught:
+                guards = self._make(tree)  # paths were learned elsewhere, or other trees taught what is seen of new values
+                missing = guards.known.imp_strict(states)
+                continue
+            current = guards.learned == taught == self.learned - 1
             path = self.encoding.true
             for node, seen in way:
                 path &= self.values_by_sight(node)[seen]
             self._changes += 1
-            guards.change, guards.learned = self._changes, self.learned
+            guards.change = self._changes
+            if current:
+                guards.learned = self.learned
             guards.known |= path
             guards.leaves[code] = guards.leaves.get(code, self.encoding.false) | path
             missing = path.imp_strict(missing)
@@ -110,9 +113,11 @@ class SymbolicTrees:
         """Learns a path; the inner nodes on it and the leaf. Raises `Grown` if a domain got another bit."""
         way, code = self.walker.path(tree, row, after)
         if code > k.LEAF:
-            self.learned += 1
-            epoch = self.encoding.epoch
+            epoch, before = self.encoding.epoch, self.trees.learned
             self.trees.learn(tree, row, after)
+            if tree < len(self.trees.model.actions):
+                self.scout.follow(tree, row)
+            self.learned += max(1, self.trees.learned - before)
             if self.encoding.epoch != epoch:
                 raise Grown
             way, code = self.walker.path(tree, row, after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -51,6 +51,7 @@ class Renumbering:
         self._shifts: dict[tuple[int, int], Shift] = {}  # bearer, version
         self._known_masks: dict[int, list[int]] = {}
         self._top: dict[int, int] = {}  # per bearer: the highest version in any of its values
+        self._joint: dict[tuple[tuple[int, ...], int], tuple[object, Set, tuple[int, ...]]] = {}
         self._known_gaps: dict[int, Gaps] = {}  # by object
         self._holds: dict[tuple[int, int], tuple[tuple[int, int, int], Set, Set]] = {}
 
@@ -99,12 +100,9 @@ class Renumbering:
             states &= closing.others
             if not back.satisfiable():
                 continue
-            for bearer in self._bearers(closing.thing):
-                slot = self.table.bearers[bearer][0]
-                shift = self._shift(bearer, closing.version)
-                assert shift.relation is not None
-                moved = self.encoding.swap(back, slot, to_primed=True)
-                back = moved.apply_exists(AND, shift.relation, self.encoding.primed_bits(slot))
+            relation, slots = self._together(self._bearers(closing.thing), closing.version)
+            moved = self.encoding.swap(back, slots, to_primed=True)
+            back = moved.apply_exists(AND, relation, self.encoding.primed_bits(slots))
             states |= closing.lacking & back
         return states
 
@@ -152,17 +150,29 @@ class Renumbering:
         return known
 
     def _close(self, states: Set, thing: int, version: int) -> Set:
+        moving = []
         for bearer in self._bearers(thing):
-            _, higher = self._held(bearer, version)
-            if (states & higher).satisfiable():
-                slot = self.table.bearers[bearer][0]
-                shift = self._learn(bearer, version, states & higher)
-                assert shift.relation is not None
-                moved = states.apply_exists(AND, shift.relation, self.encoding.bits_of((slot,)))
-                states = self.encoding.swap(moved, slot, to_primed=False)
-        return states
+            higher = states & self._held(bearer, version)[1]
+            if higher.satisfiable():
+                self._learn(bearer, version, higher)
+                moving.append(bearer)
+        relation, slots = self._together(moving, version)
+        return self.encoding.swap(states.apply_exists(AND, relation, self.encoding.bits_of(slots)), slots, to_primed=False)
 
-    def _learn(self, bearer: int, version: int, states: Set) -> Shift:
+    def _together(self, bearers: Sequence[int], version: int) -> tuple[Set, tuple[int, ...]]:
+        """What happens to all these slots; the slots."""
+        shifts = [self._shift(bearer, version) for bearer in bearers]
+        asked, stamps = (tuple(bearers), version), tuple(shift.stamp for shift in shifts)
+        known = self._joint.get(asked)
+        if known is None or known[0] != stamps:
+            relation = self.encoding.true
+            for shift in shifts:
+                assert shift.relation is not None
+                relation &= shift.relation
+            known = self._joint[asked] = stamps, relation, tuple(sorted(self.table.bearers[bearer][0] for bearer in bearers))
+        return known[1:]
+
+    def _learn(self, bearer: int, version: int, states: Set) -> None:
         """The shift, with a new value for each value of the slot in these states."""
         shift = self._shift(bearer, version)
         assert shift.known is not None
@@ -175,7 +185,6 @@ class Renumbering:
             if self.encoding.epoch != epoch:
                 raise Grown
             missing = self.encoding.cube(slot, number).imp_strict(missing)
-        return self._shift(bearer, version)
 
     def _shift(self, bearer: int, version: int) -> Shift:
         shift = self._shifts.setdefault((bearer, version), Shift())

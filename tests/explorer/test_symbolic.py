@@ -11,14 +11,20 @@ import classics
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from oxidd.util import DDMemoryError
 from random_models import Maker, agree
 
 from benchmarks import toy
-from dra_spec.explorer import EngineError, Limits, ModelError, Result, explore, symbolic
+from dra_spec.explorer import EngineError, Limits, ModelError, Result, explore, symbolic, symbolic_relation
 from dra_spec.explorer.model import Action, ActionType, AlwaysPossible, Model, PartView, Slot, StateInvariant, Truth, View
 from dra_spec.explorer.model import Outcome as Out
+from dra_spec.explorer.result import Stopped
+from dra_spec.explorer.scout import Scout, Walker
 from dra_spec.explorer.symbolic_order import slot_order
 from dra_spec.explorer.symbolic_relation import Relation
+from dra_spec.explorer.symbolic_sample import first
+from dra_spec.explorer.symbolic_sets import Set
+from dra_spec.explorer.symbolic_traces import Layers
 from dra_spec.explorer.values import Version
 
 
@@ -95,13 +101,21 @@ def test_toy_bugs(name: str, bug: str, promise: str, length: int) -> None:
 
 
 @pytest.mark.parametrize("versions", [False, True])
-@given(seed=st.integers(0, 10**9), beyond=st.booleans(), expand=st.booleans(), depth=st.one_of(st.none(), st.integers(0, 8)))
+@given(
+    seed=st.integers(0, 10**9),
+    beyond=st.booleans(),
+    expand=st.booleans(),
+    depth=st.one_of(st.none(), st.integers(0, 8)),
+    largest=st.sampled_from([0, symbolic_relation.LARGEST]),
+)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_engines_agree(versions: bool, seed: int, beyond: bool, expand: bool, depth: int | None) -> None:
+def test_engines_agree(versions: bool, seed: int, beyond: bool, expand: bool, depth: int | None, largest: int) -> None:
     model = Maker(seed, versions, beyond).model()
     plain = explore(model, Limits(depth=depth, expand_violating=expand, max_states=3000), "plain")
     if plain.stopped != "max-states":
-        same(plain, explore(model, Limits(depth=depth, expand_violating=expand), "symbolic"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(symbolic_relation, "LARGEST", largest)
+            same(plain, explore(model, Limits(depth=depth, expand_violating=expand), "symbolic"))
 
 
 @pytest.mark.nightly
@@ -187,8 +201,10 @@ def test_a_domain_outgrows_the_spare_bits() -> None:
     assert (result.states, result.transitions, result.stuck) == (301, 300, 1)
 
 
-def test_parts_that_read_what_others_write() -> None:
-    """Two parts swap two slots, a third takes what one was: all of them read the state before."""
+@pytest.mark.parametrize("largest", [0, symbolic_relation.LARGEST])
+def test_parts_that_read_what_others_write(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two parts swap two slots, a third takes what one was: all of them read the state before, be they one relation or stages."""
+    monkeypatch.setattr(symbolic_relation, "LARGEST", largest)
     a, b, c = Slot("a", 0, "room"), Slot("b", 1, "room"), Slot("c", 2, "room")
 
     def copy(p: PartView, source: Slot[Any], target: Slot[Any]) -> None:
@@ -263,6 +279,83 @@ def test_limits_end_undecided() -> None:
     few = explore(toy.toy("g"), Limits(depth=3), "symbolic")
     same(explore(toy.toy("g"), Limits(depth=3)), few)
     assert few.stopped == "depth"
+
+
+@pytest.mark.parametrize("stop", [Stopped("time"), KeyboardInterrupt(), DDMemoryError()], ids=["time", "interrupted", "memory"])
+@pytest.mark.parametrize("expand", [False, True])
+def test_stopped_on_the_way_to_a_trace(stop: BaseException, expand: bool, monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
+    """The set is there and is what is reported, as are the other verdicts; a promise that it breaks is undecided and says so."""
+    model = toy.toy("g", "unprepare")
+    whole = explore(model, Limits(expand_violating=expand), "symbolic")
+    (broken,) = [found.promise for found in whole.properties if found.verdict == "violated"]
+
+    def further(self: Layers) -> None:
+        raise stop
+
+    monkeypatch.setattr(Layers, "_further", further)
+    monkeypatch.setattr(Layers, "_before", lambda self, states, seen: further(self))
+    result = explore(model, Limits(expand_violating=expand), "symbolic")
+    for name in ("states", "transitions", "stuck", "unexpanded", "complete"):
+        assert getattr(result, name) == getattr(whole, name), name
+    assert result.stopped == {Stopped: "time", KeyboardInterrupt: "interrupted", DDMemoryError: "memory"}[type(stop)]
+    assert result.verdict == "undecided"
+    assert result.property(broken).trace is None
+    assert result.property(broken).reason == f"{result.stopped}; {symbolic.UNTRACED}"
+    for found in whole.properties:
+        if found.promise != broken:
+            assert result.property(found.promise).verdict == found.verdict
+            assert (found.verdict == "holds") == expand
+
+
+def test_shortest_runs_meet_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long corridor between two halls: layers behind the violating states are made as well as layers ahead of the initial one."""
+    seen = []
+    right = Layers._before
+
+    def before(self: Layers, states: Set, behind: Set) -> Set:
+        seen.append(len(self.ahead))
+        return right(self, states, behind)
+
+    monkeypatch.setattr(Layers, "_before", before)
+    at, *wings = (Slot(name, 0, "room") for name in ("at", *"abcdefgh"))
+
+    def walk(v: View, context: None) -> Iterator[Out]:
+        if v.value(at) < 9:
+            outcome = v.outcome("on")
+            outcome[at] = v.value(at) + 1
+            yield outcome
+
+    def flap(v: View, context: None, wing: int) -> Iterator[Out]:
+        if v.value(at) < 4:
+            outcome = v.outcome("flap")
+            outcome[wings[wing]] = 1 - v.value(wings[wing])
+            yield outcome
+
+    actions = [act("walk", walk), *(act(f"flap{i}", flap, wing=i) for i in range(8))]
+    there = StateInvariant("never", lambda v: Truth(2 * (v.value(at) < 9 or any(v.value(wing) == 0 for wing in wings))))
+    model = Model("m", [at, *wings], actions, [there])
+    result = explore(model, engine="symbolic")
+    trace = result.property("never").trace
+    assert trace is not None
+    assert len(trace) == 9 + 8
+    assert seen
+    assert max(seen) < len(trace)
+    same(explore(model, engine="plain"), result)
+
+
+def test_a_long_count_is_learned_at_one_go() -> None:
+    n = Slot("n", 0, "room")
+
+    def up(v: View, context: None) -> Iterator[Out]:
+        if v.value(n) < 100:
+            outcome = v.outcome("ok")
+            outcome[n] = v.value(n) + 1
+            yield outcome
+
+    lesson = first(Model("m", [n], [act("up", up)]))
+    Scout(Walker(lesson.trees), lesson.semantics, lesson.initial, lesson.versions).follow(0, lesson.initial[0])
+    assert len(lesson.domains.values[0]) == 101
+    assert lesson.trees.learned == 101
 
 
 def test_a_full_table_of_nodes_ends_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
