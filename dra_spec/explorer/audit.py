@@ -27,6 +27,7 @@ from dra_spec.explorer.trees import Look, Trees
 
 ROUNDS = 3  # random surroundings per leaf
 MOST = 20_000  # runs of the model's code
+_TRIES = 100  # surroundings in which a function may do again what was learned of it
 _ANSWER = tuple[list[tuple[int, str, object]], int]
 
 
@@ -112,12 +113,21 @@ class Auditor:
             told = f"audit: {who} is not deterministic: run twice in one state it {_difference(first, again, self._name)}"
             raise EngineError(told + self._where(first_row))
         if first[1] != leaf.code:
+            self._compare_with_learned(leaf, first_row)
             told = f"audit: {who} no longer does what was learned of it for the same reads ({self._reads(leaf)})"
             raise EngineError(told + self._where(first_row))
         for _ in range(self.rounds):
             row = self._surround(values)
             if self._answer(leaf, row) != first:
                 self._blame(leaf, first, first_row, row)
+
+    def _compare_with_learned(self, leaf: _Leaf, bad: Ints) -> None:
+        """Looks for surroundings in which the function does what was learned of it, and blames a slot."""
+        for _ in range(_TRIES):
+            good = self._surround({position: self._dice.choice(numbers) for position, numbers in leaf.choices.items()})
+            answer = self._answer(leaf, good)
+            if answer[1] == leaf.code:
+                self._blame(leaf, answer, good, bad)
 
     def _surround(self, values: dict[int, int]) -> Ints:
         """A row before and a row after: these positions have these numbers, the others any that they have been seen to have."""

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from itertools import combinations, islice
 
 from dra_spec.explorer.independence import Independence
-from dra_spec.explorer.model import Action, Model, Outcome, Slot
+from dra_spec.explorer.model import Action, Model, ModelError, Outcome, Slot
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.semantics import Semantics, State
-from dra_spec.explorer.values import key
+from dra_spec.explorer.values import key, versions
 
 MOST_STATES = 200
 _MOST_PAIRS = 60  # per state
@@ -33,18 +33,29 @@ def audit(relations: Independence, states: Sequence[State]) -> str:
 
 
 def walked(model: Model, most: int = MOST_STATES) -> list[State]:
-    """States of the full model, found by random walks from its initial states; always the same ones."""
+    """States of the full model, found by random walks from its initial states; always the same ones. Raises `EngineError` for a mistake
+    in the model's text that is met on the way."""
     semantics, dice = Semantics(model), random.Random(0)
     found: list[State] = []
     while len(found) < most:
         state = dice.choice(semantics.initial_states())
         for _ in range(_WALK):
             found.append(state)
-            ahead = [move.after for move in semantics.moves(state) if move.beyond is None]
+            try:
+                ahead = [move.after for move in semantics.moves(state) if move.beyond is None]
+            except ModelError as error:
+                raise EngineError(f"audit: {error}") from error
             if not ahead or len(found) >= most:
                 break
             state = dice.choice(ahead)
     return found
+
+
+def versions_audited(model: Model) -> str:
+    """Audits that versions are made of newest ones only, by random walks; "" if there are none. Raises `EngineError`."""
+    if not any(True for state in model.initial_states() for _ in versions(state)):
+        return ""
+    return f"versions in {len(walked(model))} states"
 
 
 class _Auditor:

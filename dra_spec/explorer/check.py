@@ -55,8 +55,10 @@ def explore(
         result = attrs.evolve(assemble(model, explored, control.seconds), choice=why)
         if audit:
             from dra_spec.explorer.audit import Auditor
+            from dra_spec.explorer.audit_independence import versions_audited
 
-            result = attrs.evolve(result, audit="; ".join([str(Auditor(trees()).run()), *(tell() for tell in explored.audits)]))
+            tried = [str(Auditor(trees()).run()), versions_audited(model), *(tell() for tell in explored.audits)]
+            result = attrs.evolve(result, audit="; ".join(text for text in tried if text))
     if audit:
         from dra_spec.explorer import beside
 
@@ -96,15 +98,17 @@ def _narrowed(
     rest = attrs.evolve(reductions, cone=False, merge=False)
     limits = attrs.evolve(limits, expand_violating=expands_all(model, limits))  # a part need not have the promise that asks for it
     control = Control(limits)
-    ended = False
+    ended, states = False, 0
 
     def stop() -> bool:
         return ended or (interrupted is not None and interrupted())
 
     def search(part: Model) -> Result:
-        nonlocal ended
-        left = None if limits.time_limit is None else max(0.0, limits.time_limit - control.seconds)
-        found = explore(part, attrs.evolve(limits, time_limit=left), engine, progress, stop, audit, rest)
+        nonlocal ended, states
+        seconds = None if limits.time_limit is None else max(0.0, limits.time_limit - control.seconds)
+        most = None if limits.max_states is None else max(0, limits.max_states - states)
+        found = explore(part, attrs.evolve(limits, time_limit=seconds, max_states=most), engine, progress, stop, audit, rest)
+        states += found.states
         ended = ended or found.stopped == "interrupted"  # for the parts that follow, too
         return found
 

@@ -19,10 +19,10 @@ import attrs
 
 from dra_spec.explorer.compound import Hole, Number, Some, filled, part_of
 from dra_spec.explorer.footprints_versions import Unnumbered, bears_versions, replaced
-from dra_spec.explorer.intern import function_key, identity
+from dra_spec.explorer.intern import function_key
 from dra_spec.explorer.known_values import Test, Values, unseen
 from dra_spec.explorer.model import WHOLE, Projection
-from dra_spec.explorer.values import Version
+from dra_spec.explorer.values import Version, identity
 
 MOST_LEAVES = 4_000  # of one tree
 MOST_RUNS = 60_000  # of the model's actions and parts, in all

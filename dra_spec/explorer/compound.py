@@ -165,6 +165,10 @@ class Number(Unknown):
     def __init__(self, place: Hashable, run: Chooser | None) -> None:
         self.__place, self.__run = place, run
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return int
+
     def _number_asks(self, how: str, other: object) -> bool:
         if self.__run is None:
             raise Unseen

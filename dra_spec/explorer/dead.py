@@ -10,6 +10,7 @@ declaration that fails is left out, and the search begins again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,11 +21,12 @@ from numpy.typing import NDArray
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.ahead import Ahead
 from dra_spec.explorer.intern import Ints
-from dra_spec.explorer.model import LeadsTo, LiveWhen, Model, Truth
+from dra_spec.explorer.model import LeadsTo, LiveWhen, Model, Slot, Truth
 from dra_spec.explorer.reductions import ReductionReport, Refuted, refused
 from dra_spec.explorer.scout import Walker
 from dra_spec.explorer.semantics import State
 from dra_spec.explorer.trees import Trees
+from dra_spec.explorer.values import Version, rename, versions
 from dra_spec.explorer.ways import TooMany, ways
 
 NAME = "dead"
@@ -64,6 +66,9 @@ def find(model: Model, excluded: Mapping[Hashable, str]) -> Plan:
         return Plan((), refused(NAME, "a run that goes on for ever must come back to the same state, dead slots included (leads-to)"))
     there, reasons = set(model.slots), {str(name): why for name, why in excluded.items()}
     declared = [attrs.evolve(live, slots=[slot for slot in live.slots if slot in there]) for live in model.live]
+    times = Counter(slot for live in declared for slot in live.slots)
+    for live in declared:
+        reasons.update({str(live): f"{slot} is in two declarations" for slot in live.slots if times[slot] > 1})
     left = [live for live in declared if live.slots and str(live) not in reasons]
     if not left:
         return Plan((), refused(NAME, _told(reasons) or "the model declares nothing"))
@@ -87,6 +92,16 @@ def find(model: Model, excluded: Mapping[Hashable, str]) -> Plan:
     return Plan(left, ReductionReport(NAME, True, f"{count} slots in {len(left)} declarations{more}"))
 
 
+def at_rest(slot: Slot[Any]) -> Any:
+    """What a dead slot holds: its initial value. Its versions become those of an object that nobody else knows, or it would hang on how a
+    slot died which other versions they are equal to, and new versions would count up from there."""
+    ranks: dict[str, list[int]] = {}
+    for version in versions(slot.initial):
+        ranks.setdefault(version.of, []).append(version.n)
+    names = {Version(of, n): Version(f"at rest/{of}", rank) for of, numbers in ranks.items() for rank, n in enumerate(sorted(set(numbers)))}
+    return rename(slot.initial, names)
+
+
 def _told(reasons: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
 
@@ -101,11 +116,13 @@ class Deaths:
         self.before = [trees.live_tree(declared, False) for declared in live]
         self.after = [trees.live_tree(declared, True) for declared in live]
         self._of = {self._index[slot]: d for d, declared in enumerate(live) for slot in declared.slots}
-        self._rest = trees.domains.numbers([slot.initial for slot in trees.domains.slots])
+        self._rest = trees.domains.numbers([at_rest(slot) if i in self._of else slot.initial for i, slot in enumerate(trees.domains.slots)])
+        self._resting = {slot: at_rest(slot) for declared in live for slot in declared.slots}
         self._known: dict[Hashable, bool] = {}
         self._asked: set[Hashable] = set()
         self._part_reads: dict[int, bool] = {}  # whether a part looks at a slot with a declaration
         self._arrays: Dead | None = None
+        self._learned = 0  # paths of predicates, when they were made
 
     # -- resetting
 
@@ -116,23 +133,22 @@ class Deaths:
         for declared in self.live:
             if not declared.predicate(view):
                 for slot in declared.slots:
-                    settled[self._index[slot]] = slot.initial
+                    settled[self._index[slot]] = self._resting[slot]
         return tuple(settled)
+
+    def rest_of(self, slot: int) -> int | None:
+        """The number of the value that a slot gets when it dies; None if no declaration speaks of it."""
+        return int(self._rest[slot]) if slot in self._of else None
 
     def learn(self, row: Ints) -> None:
         """Makes the predicates' paths in a state known."""
         for tree in self.before:
             self.walker.reach(tree, row)
-        self._arrays = None
-
-    def learned(self, tree: int) -> None:
-        """A path of a tree was learned; a predicate may look at more slots now."""
-        if self.trees.live_of(tree) is not None:
-            self._arrays = None
 
     def arrays(self) -> Dead:
-        """For the kernel."""
-        if self._arrays is None:
+        """For the kernel; made anew when a path of a predicate was learned, as it may look at more slots now."""
+        if self._arrays is None or self._learned != self.trees.learned_live:
+            self._learned = self.trees.learned_live
             slots = len(self.trees.domains.slots)
             affected: list[list[int]] = [[] for _ in range(slots)]
             for d, declared in enumerate(self.live):

@@ -6,11 +6,11 @@ import random
 from collections.abc import Hashable, Sequence
 
 from dra_spec.explorer.dead import Deaths
-from dra_spec.explorer.intern import Ints, function_key, identity
+from dra_spec.explorer.intern import Ints, function_key
 from dra_spec.explorer.model import Action, LiveWhen, Model, ModelError, Slot, StateInvariant
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.semantics import Semantics, State
-from dra_spec.explorer.values import key
+from dra_spec.explorer.values import identity, key
 
 STATES = 60  # that are looked at
 

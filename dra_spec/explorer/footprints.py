@@ -15,7 +15,7 @@ import attrs
 
 from dra_spec.explorer.completion import MOST_OF_PROMISE, MOST_RUNS, Completion, Leaf, Run, TooWide
 from dra_spec.explorer.footprints_versions import has_value
-from dra_spec.explorer.intern import function_key, identity
+from dra_spec.explorer.intern import function_key
 from dra_spec.explorer.known_values import Choices, Values
 from dra_spec.explorer.model import (
     Action,
@@ -32,6 +32,7 @@ from dra_spec.explorer.model import (
     View,
 )
 from dra_spec.explorer.semantics import check_room
+from dra_spec.explorer.values import identity
 
 
 @attrs.frozen(eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dra_spec.explorer.model import Model, ModelError, Projection, Slot
-from dra_spec.explorer.values import Version, key, rename, versions
+from dra_spec.explorer.values import Version, identity, key, rename, versions
 
 Ints = NDArray[np.int32]
 MOST_VERSIONS = 62  # live versions of one object; a bit each
@@ -42,29 +42,22 @@ class Pool:
         return moved
 
 
-def identity(thing: object) -> Hashable:
-    """A key of an argument: by type and value where it has a value, by itself otherwise."""
-    if isinstance(thing, (tuple, list)):
-        return (type(thing), tuple(identity(item) for item in thing))
-    if isinstance(thing, (frozenset, set)):
-        return (type(thing), frozenset(identity(item) for item in thing))
-    if isinstance(thing, dict):
-        return (dict, frozenset((identity(k), identity(v)) for k, v in thing.items()))
-    if type(thing).__hash__ is object.__hash__:
-        return (type(thing), thing)
-    return key(thing)
+def function_key(fn: Callable[..., Any], around: tuple[object, ...] = ()) -> Hashable:
+    """A key of a function: two closures of one text over equal values are one function, also when each run of an action makes a new one.
 
-
-def function_key(fn: Callable[..., Any]) -> Hashable:
-    """A key of a function: two closures of one text over equal values are one function, also when each run of an action makes a new one."""
+    `around`: the functions that hold this one. One that holds itself is known by its place among them.
+    """
     if isinstance(fn, partial):
-        return ("partial", function_key(fn.func), identity(fn.args), tuple(sorted((k, identity(v)) for k, v in fn.keywords.items())))
-    if isinstance(fn, types.FunctionType) and fn.__closure__ is not None:
-        cells = tuple(function_key(c.cell_contents) if callable(c.cell_contents) else identity(c.cell_contents) for c in fn.__closure__)
-        return (fn.__code__, id(fn.__globals__), cells, identity(fn.__defaults__))
-    if isinstance(fn, types.FunctionType):
-        return (fn.__code__, id(fn.__globals__), identity(fn.__defaults__))
-    return fn
+        held = tuple(sorted((k, identity(v)) for k, v in fn.keywords.items()))
+        return ("partial", function_key(fn.func, (*around, fn)), identity(fn.args), held)
+    if not isinstance(fn, types.FunctionType):
+        return identity(fn)
+    place = next((i for i, outer in enumerate(around) if outer is fn), None)
+    if place is not None:
+        return ("itself", place)
+    contents = [cell.cell_contents for cell in fn.__closure__ or ()]
+    cells = tuple(function_key(held, (*around, fn)) if callable(held) else identity(held) for held in contents)
+    return (fn.__code__, id(fn.__globals__), cells, identity(fn.__defaults__), identity(fn.__kwdefaults__))
 
 
 class Observer:

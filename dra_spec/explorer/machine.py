@@ -284,8 +284,6 @@ class Machine:
         for i in range(int(self.ctl[k.REQUESTS])):
             state, tree, _ = (int(n) for n in self.work.requests[i])
             self.trees.learn(tree, self.store.numbers(state), self.work.request_after[i] if self._about_step(tree) else None)
-            if self.deaths:
-                self.deaths.learned(tree)
         self.ctl[k.REQUESTS] = 0
         self.work.asked[:] = 0
         for i in range(int(self.ctl[k.RENAMES])):

@@ -31,6 +31,8 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
+from dra_spec.explorer.values import identity
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -76,13 +78,18 @@ class Slot(Generic[T]):
         return self.name
 
 
+def _exactly(thing: Any) -> tuple[Any, Any]:
+    """What tells arguments apart: `True` is not `1`."""
+    return thing, identity(thing)
+
+
 @attrs.frozen
 class Projection:
     """What of a slot's value is read: the whole, a field or property, or a pure function of it."""
 
     name: str = ""  # "" whole, ".field" a field, else the function's name
-    fn: Callable[..., Any] | None = None
-    args: tuple[Any, ...] = ()
+    fn: Callable[..., Any] | None = attrs.field(default=None, eq=_exactly)
+    args: tuple[Any, ...] = attrs.field(default=(), eq=_exactly)
 
     def of(self, value: Any) -> Any:
         if self.fn is not None:

@@ -27,13 +27,14 @@ TIMES = 20  # an audit's search of the full model has so many times the states a
 def explore(model: Model, limits: Limits, reductions: Reductions, search: Search) -> Result:
     """The result of `search` in each sub-model, put together. Raises `EngineError` if a trace does not run in the full model.
 
-    Of what `reductions` says, `cone` and `merge` are used here; `search` has the rest.
+    Of what `reductions` says, `cone` and `merge` are used here; `search` has the rest. The smallest sub-model comes first, so that a limit
+    that a large one meets ends no other search.
     """
     most_runs = RUNS_OF_AUTO if reductions.auto else MOST_RUNS
     found = footprints(model, most_runs)
     parts, report = _parts(model, found, reductions)
     results = []
-    for part in parts:
+    for part in reversed(parts):
         if not reductions.merge:
             result = search(part.model)
         elif limits.depth is not None:
@@ -41,7 +42,7 @@ def explore(model: Model, limits: Limits, reductions: Reductions, search: Search
         else:
             result = _merged(part.model, found if part.whole else footprints(part.model, most_runs), search)
         results.append(result if part.whole else _told(model, part, result))
-    return _together(model, results, [report] if reductions.cone else [])
+    return _together(model, results[::-1], [report] if reductions.cone else [])
 
 
 def audited(model: Model) -> str:

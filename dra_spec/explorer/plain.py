@@ -10,7 +10,6 @@ from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth, View
 from dra_spec.explorer.result import NO_GOAL, Explored, Found
 from dra_spec.explorer.semantics import Move, Semantics, State
-from dra_spec.explorer.values import key
 
 _BYTES = 400  # a rough figure of a state in a dictionary and three lists, for the progress line
 
@@ -110,7 +109,7 @@ class PlainSearch:
 
     def _add(self, state: State, parent: tuple[int, int, int] | None) -> int | None:
         """The number of a state, new or not; None if the limit forbids to store it."""
-        identity = key(state)
+        identity = self.semantics.identity(state)
         if identity in self.numbers:
             return self.numbers[identity]
         if self.control.limits.max_states is not None and len(self.states) >= self.control.limits.max_states:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dra_spec.explorer import lasso
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, StepInvariant, Truth
-from dra_spec.explorer.result import ActionResult, EngineError, Explored, Found, PropertyResult, Result, Step, Trace
+from dra_spec.explorer.result import NEAREST, ActionResult, EngineError, Explored, Found, PropertyResult, Result, Step, Trace
 from dra_spec.explorer.semantics import Semantics, State
 from dra_spec.explorer.values import key
 
@@ -56,7 +56,10 @@ def _judge(semantics: Semantics, explored: Explored, promise: str, stopped: str 
         if explored.twin is not None:
             i = next((j for j, _ in instances if _agrees(semantics, j, trace)), i)
         _confirm(semantics, i, trace)
-        return PropertyResult(promise, "violated", trace, semantics.model.properties[i].binding, explored.found[shortest[1]].note, vacuous)
+        note = explored.found[shortest[1]].note
+        if explored.stopped is not None:  # from a nearer one a goal may be reached through states that were not expanded
+            note = note.removesuffix(NEAREST)
+        return PropertyResult(promise, "violated", trace, semantics.model.properties[i].binding, note, vacuous)
     unjudged = next((explored.found[i].unjudged for i, _ in instances if explored.found[i].unjudged), "")
     if unjudged:
         return PropertyResult(promise, "undecided", reason=unjudged, vacuous=vacuous)

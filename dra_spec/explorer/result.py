@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from dra_spec.explorer.fingerprints import Fingerprints
 
 Verdict = Literal["holds", "violated", "undecided"]
-NO_GOAL = "from the last state no goal can be reached by the allowed actions; it is a nearest such state"
+NEAREST = "; it is a nearest such state"
+NO_GOAL = f"from the last state no goal can be reached by the allowed actions{NEAREST}"
 
 
 class EngineError(Exception):

@@ -6,7 +6,8 @@ they are shown, replay and lockstep). The fast engines learn their decision tree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -24,7 +25,7 @@ from dra_spec.explorer.model import (
     Truth,
     View,
 )
-from dra_spec.explorer.values import Version, rename, versions
+from dra_spec.explorer.values import Version, key, made, rename, versions
 
 State = tuple[Any, ...]
 Read = tuple[Slot[Any], Projection, Any]  # slot, what of it, what was found
@@ -58,12 +59,17 @@ def check_room(slot: Slot[Any], rooms: frozenset[str] | None, who: str) -> None:
         raise ModelError(f"{who}: touches {slot}, which belongs to {slot.room}")
 
 
+def _holds_newer(value: object, version: Version) -> bool:
+    return any(other.of == version.of and other.n > version.n for other in versions(value))
+
+
 @attrs.frozen
 class Observation:
-    """What an action read in a state, in order, and the outcomes that follow from it."""
+    """What an action read in a state, in order, the outcomes that follow from it, and the versions that it made (`values.made`)."""
 
     reads: Sequence[Read]
     outcomes: Sequence[Outcome]
+    made: Sequence[tuple[Version, Version]] = ()
 
 
 @attrs.frozen
@@ -99,11 +105,11 @@ class Semantics:
         """Runs an action in a state. An exception in the action becomes a `ModelError` that names action, parameters, state."""
         self.calls += 1
         recorder = Recorder(state, self.index, action.rooms, str(action))
-        outcomes = self._guarded(str(action), state, lambda: action.run(View(recorder.read)))
+        outcomes, new = made(lambda: self._guarded(str(action), state, lambda: action.run(View(recorder.read))))
         for outcome in outcomes:
             for slot in outcome.updates:
                 check_room(slot, action.rooms, str(action))
-        return Observation(recorder.reads, outcomes)
+        return Observation(recorder.reads, outcomes, new)
 
     def observe_part(self, part: Part, state: State, rooms: frozenset[str] | None) -> tuple[list[Read], dict[Slot[Any], Any]]:
         """Runs a part in the state before the action: its reads and its writes."""
@@ -125,7 +131,7 @@ class Semantics:
 
     def ask(self, promise: str, state: State, judge: Callable[[], Truth]) -> Truth:
         """What a property says; an exception in it becomes a `ModelError` that names promise and state."""
-        answer: Truth = self._guarded(f"promise {promise}", state, judge)
+        answer: Truth = self._guarded(f"promise {promise}", state, lambda: Truth(judge()))
         return answer
 
     def describe(self, state: State) -> str:
@@ -167,14 +173,44 @@ class Semantics:
         return tuple(rename(value, names) for value in state) if names else state
 
     def moves(self, state: State) -> Iterator[Move]:
-        """All transitions out of a state, also those that leave the bounds (their `after` is the state itself)."""
+        """All transitions out of a state, also those that leave the bounds (their `after` is the state itself).
+
+        Raises `ModelError`, also for a step that makes a version of one that is not the newest of its object.
+        """
         for act in self.model.actions:
-            for i, outcome in enumerate(self.observe(act, state).outcomes):
+            seen = self.observe(act, state)
+            for i, outcome in enumerate(seen.outcomes):
                 if outcome.beyond is not None:
                     yield Move(act, i, outcome.label, state, outcome.beyond)
                 else:
-                    raw = self.apply_raw(act, outcome, state)
+                    raw, more = made(partial(self.apply_raw, act, outcome, state))
+                    if seen.made or more:
+                        self._check_newest(f"{act} [{outcome.label}]", state, raw, [*seen.made, *more])
                     yield Move(act, i, outcome.label, self.renumber(raw), None, raw)
+
+    def _check_newest(self, who: str, before: State, after: State, new: Sequence[tuple[Version, Version]]) -> None:
+        """Raises `ModelError` if a version that a step wrote was made of one that is not the newest of its object in the state before."""
+        for slot, value in zip(self.model.slots, after, strict=True):
+            for version in versions(value):
+                of = next((old for old, made_of_it in new if made_of_it is version), version)
+                newer = (other for other, kept in zip(self.model.slots, before, strict=True) if _holds_newer(kept, of))
+                if of is not version and (other := next(newer, None)) is not None:
+                    told = f"{who}: {slot} gets a version made of {of}, which is not the newest: {other} holds a newer one"
+                    raise ModelError(f"{told}\nin the state\n{self.describe(before)}")
+
+    def identity(self, state: State) -> Hashable:
+        """The key of a state. Raises `ModelError` if a value has none."""
+        try:
+            found = key(state)
+            hash(found)
+        except TypeError:
+            for slot, value in zip(self.model.slots, state, strict=True):
+                try:
+                    hash(key(value))
+                except TypeError as error:
+                    raise ModelError(f"{slot}: a value must be immutable and hashable, found {value!r} ({error})") from None
+            raise
+        return found
 
     def view(self, state: State) -> View:
         """A view of the whole state that records nothing, for properties."""

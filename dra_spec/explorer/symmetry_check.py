@@ -17,13 +17,13 @@ import attrs
 import numpy as np
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Ints, function_key, identity
+from dra_spec.explorer.intern import Ints, function_key
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LiveWhen, ModelError, Projection
 from dra_spec.explorer.naming import Acting
 from dra_spec.explorer.scout import Piece, Walker
 from dra_spec.explorer.symmetry_images import Images
 from dra_spec.explorer.trees import Look, Trees
-from dra_spec.explorer.values import key
+from dra_spec.explorer.values import identity, key
 from dra_spec.explorer.ways import TooMany, ways
 
 Visit = tuple[int, Ints, Ints | None]  # tree, row, row after (of step invariants)

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Domains, Ints, Observer, Pool, function_key, identity
+from dra_spec.explorer.intern import Domains, Ints, Observer, Pool, function_key
 from dra_spec.explorer.model import (
     Action,
     AlwaysPossible,
@@ -32,7 +32,7 @@ from dra_spec.explorer.model import (
 )
 from dra_spec.explorer.reductions import Refuted
 from dra_spec.explorer.semantics import Semantics, State
-from dra_spec.explorer.values import key
+from dra_spec.explorer.values import identity, key
 
 DISABLED = k.LEAF - 3  # the code of the leaf without outcomes; leaves 0 to 2 are the truths
 Look = tuple[int, Projection, Any]  # position (slot, or slot + number of slots: in the state after), what of it, what was found
@@ -82,6 +82,7 @@ class Trees:
         self.reasons: dict[str, int] = {}
         self.widest = np.ones(len(model.actions), np.int64)  # per action: most outcomes of a leaf
         self.learned = 0  # calls of `learn` that added a path
+        self.learned_live = 0  # those about predicates of declarations
         self.moved = 0  # how often places in `child` or `seen` that are in use have moved, or a tree got its root
         self._observers: list[Observer] = []
         self._observer: dict[Hashable, int] = {}
@@ -200,6 +201,7 @@ class Trees:
         if self._only_looks(number, row, after):
             return
         self.learned += 1
+        self.learned_live += number in self._live_of
         tree = self.trees[number]
         state = self.domains.state(row)
         looks, leaf = tree.run(state, None if after is None else self.domains.state(after))

@@ -9,8 +9,9 @@ after each transition (docs/decisions/0002-versions.md says why nothing is lost)
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
 
 import attrs
 
@@ -27,8 +28,11 @@ class Version:
     n: int
 
     def next(self) -> Version:
-        """The version that the next write of the object gets; above all that are alive."""
-        return Version(self.of, self.n + 1)
+        """The version that the next write of the object gets; above all that are alive, so it is asked of the newest one only (`made`)."""
+        new = Version(self.of, self.n + 1)
+        if _made is not None:
+            _made.append((self, new))
+        return new
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, Version):
@@ -41,20 +45,55 @@ class Version:
         return f"{self.of}@{self.n}"
 
 
+_made: list[tuple[Version, Version]] | None = None  # what is noted for `made`
+R = TypeVar("R")
+
+
+def made(run: Callable[[], R]) -> tuple[R, list[tuple[Version, Version]]]:
+    """What a function gives, and the versions that it made: of which one, and the new one."""
+    global _made
+    before, _made = _made, []
+    try:
+        return run(), _made
+    finally:
+        _made = before
+
+
 _PLAIN = frozenset({int, str, bool, float, bytes, type(None)})  # types of values that hold no versions and no other values
 
 
 def key(value: object) -> Hashable:
-    """A key that distinguishes by type as well as by value (`True` is not `1`, `1.0` is not `1`)."""
-    if type(value) in _PLAIN:
-        return (type(value), value)
-    if isinstance(value, tuple):
-        return (tuple, tuple(key(item) for item in value))
-    if isinstance(value, frozenset):
-        return (frozenset, frozenset(key(item) for item in value))
-    if attrs.has(type(value)):
-        return (type(value), tuple(key(getattr(value, name)) for name in _fields(type(value))))
-    return (type(value), value)
+    """A key that distinguishes by type as well as by value (`True` is not `1`, `1.0` is not `1`).
+
+    Raises `TypeError` for values into which nobody looks, though they hold others: named tuples, dataclasses.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return (kind, value)
+    if kind is tuple:
+        return (tuple, tuple(key(item) for item in value))  # type: ignore[attr-defined]
+    if kind is frozenset:
+        return (frozenset, frozenset(key(item) for item in value))  # type: ignore[attr-defined]
+    if attrs.has(kind):
+        return (kind, tuple(key(getattr(value, name)) for name in _fields(kind)))
+    if isinstance(value, (tuple, frozenset)) or is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is a named tuple, a dataclass or the like; use a plain tuple or an attrs class")
+    return (kind, value)
+
+
+def identity(thing: object) -> Hashable:
+    """A key of an argument: by type and value where it has a value, by itself otherwise."""
+    if isinstance(thing, (tuple, list)):
+        return (type(thing), tuple(identity(item) for item in thing))
+    if isinstance(thing, (frozenset, set)):
+        return (type(thing), frozenset(identity(item) for item in thing))
+    if isinstance(thing, dict):
+        return (dict, frozenset((identity(k), identity(v)) for k, v in thing.items()))
+    if type(thing).__hash__ is object.__hash__:
+        return (type(thing), thing)
+    if is_dataclass(thing):
+        return (type(thing), tuple(identity(getattr(thing, field.name)) for field in fields(thing)))
+    return key(thing)
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
@@ -72,8 +111,8 @@ def versions(value: object) -> Iterator[Version]:
         return
     if isinstance(value, Version):
         yield value
-    elif isinstance(value, (tuple, frozenset)):
-        for item in value:
+    elif type(value) in (tuple, frozenset):
+        for item in value:  # type: ignore[attr-defined]
             yield from versions(item)
     elif attrs.has(type(value)):
         for name in _fields(type(value)):
@@ -86,9 +125,9 @@ def rename(value: Any, names: Mapping[Version, Version]) -> Any:
         return value
     if isinstance(value, Version):
         return names.get(value, value)
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return tuple(rename(item, names) for item in value)
-    if isinstance(value, frozenset):
+    if type(value) is frozenset:
         return frozenset(rename(item, names) for item in value)
     if attrs.has(type(value)):
         changes = {name: rename(getattr(value, name), names) for name in _fields(type(value))}

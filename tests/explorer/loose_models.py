@@ -37,7 +37,7 @@ def loose(seed: int, kinds: Sequence[type] = (StateInvariant, StepInvariant, Dea
     actions: list[Action] = []
     promises: list[Property] = []
     for part in range(dice.choice([1, 1, 2])):
-        made = Maker(dice.randrange(10**9), dice.random() < 0.3, beyond and dice.random() < 0.5).model()
+        made = Maker(dice.randrange(10**9), dice.random() < 0.3, beyond and dice.random() < 0.5, f"{part}.").model()
         slots += [_renamed(slot, part) for slot in made.slots]
         actions += [attrs.evolve(a, type=attrs.evolve(a.type, name=f"{part}.{a.name}", writer=f"writer{part}")) for a in made.actions]
         for promise in made.properties:

@@ -16,7 +16,7 @@ STEPS = 3  # of each process: fill, use, leave
 
 
 class MortalMaker(Maker):
-    """A random model with processes beside it: each fills a slot of its own, uses it, and leaves it behind filled."""
+    """A random model with processes beside it: each fills a slot of its own, uses it, and leaves it behind filled, or cleans up."""
 
     def __init__(self, seed: int, versions: bool, honest: bool) -> None:
         super().__init__(seed, False, False)
@@ -24,7 +24,8 @@ class MortalMaker(Maker):
         self.newest = Slot[Any]("newest", Version("w", 0), "room") if versions else None  # each new version is above all others
         count = self.random.randint(1, 2)
         self.at = [Slot[Any](f"at{i}", 0, "room") for i in range(count)]
-        self.store = [Slot[Any](f"store{i}", 0, "room") for i in range(count)]
+        self.cleans = versions and seed % 3 == 0  # leaves nothing behind, and begins with a version
+        self.store = [Slot[Any](f"store{i}", Version("w", 0) if self.cleans else 0, "room") for i in range(count)]
         self.base = list(self.slots)
 
     def model(self) -> Model:
@@ -93,6 +94,8 @@ def leave(v: View, context: tuple[MortalMaker, int], i: int, target: str) -> Ite
     if v.value(maker.at[i]) == 2:
         out = v.outcome("ok")
         out[maker.at[i]] = 0
+        if maker.cleans:
+            out[maker.store[i]] = None
         yield out
 
 

@@ -53,6 +53,7 @@ class Family:
     def __init__(self, seed: int, lopsided: bool = False) -> None:
         self.random = random.Random(seed)
         self.lopsided = lopsided
+        self.labelled = seed % 4 == 1  # some outcomes are called otherwise in some states
         self.objects = tuple(f"x{i}" for i in range(self.random.choice([2, 2, 2, 3])))
         few = len(self.objects) == 2
         possible = ["goods", "scratch", "flag", "errand", "versions"] if few else ["goods", "scratch"]
@@ -155,6 +156,7 @@ class Family:
         takes = bool(self.own) and self.random.random() < 0.4
         first_fit = takes and self.lopsided and self.random.random() < 0.5
         touches = self.random.random() < 0.2
+        counts = self.labelled and number % 2 == 0
 
         def function(v: View, context: None, obj: str) -> Iterator[Outcome]:
             """A random step of an object."""
@@ -165,6 +167,8 @@ class Family:
             for number, (after, writes) in enumerate(outcomes):
                 for good in self._free(v, first_fit) if takes and number == 0 else [None]:
                     outcome = v.outcome(f"{after} with {good}" if good else f"{number}: {after}")
+                    if counts and v.value(self.total):
+                        outcome.label += " again"
                     if after != before:
                         outcome[self.phase[obj]] = after
                     if wanted:
@@ -270,4 +274,4 @@ def _kind_in(kinds: list[Kind], action: Action) -> bool:
 
 
 def _judge_step(before: Any, after: Any, x: str, view: View, later: View, action: Action, label: str) -> Truth:
-    return Truth(max(before(x, view), after(x, later)))
+    return before(x, view) if label.endswith("again") else Truth(max(before(x, view), after(x, later)))

@@ -58,19 +58,22 @@ def _flip(value: Any, salt: int) -> int:
 
 
 class Maker:
-    """Makes a random model out of a seed: small domains, guards that read fields one by one, constants, parts, versions."""
+    """Makes a random model out of a seed: small domains, guards that read fields one by one, constants, parts, versions.
 
-    def __init__(self, seed: int, versions: bool, beyond: bool) -> None:
+    With every third seed some outcomes are called otherwise in some states.
+    """
+
+    def __init__(self, seed: int, versions: bool, beyond: bool, name: str = "") -> None:
+        """`name`: in front of the names of the objects of which there are versions, where several models become one."""
         self.random = random.Random(seed)
+        self.labels = random.Random(-1 - seed) if seed % 3 == 1 else None  # dice of their own: other seeds make what they made before
         self.with_versions, self.with_beyond = versions, beyond
         self.plain = [Slot(f"n{i}", self.random.choice([0, 1]), "room") for i in range(self.random.randint(1, 4))]
         self.mixed = [Slot(f"m{i}", self.random.choice([0, False, 1, True, "a"]), "room") for i in range(self.random.randint(0, 1))]
         self.pairs = [Slot(f"p{i}", Pair(0, 0), "room") for i in range(self.random.randint(0, 2))]
-        self.held = (
-            [Slot(f"v{i}", Held(Version("a", 3 * i), Version("b", 7) if i else None), "room") for i in range(self.random.randint(1, 3))]
-            if versions
-            else []
-        )
+        count = self.random.randint(1, 3) if versions else 0
+        starts = [Held(Version(f"{name}a", 3 * i), Version(f"{name}b", 7) if i else None) for i in range(count)]
+        self.held = [Slot(f"v{i}", start, "room") for i, start in enumerate(starts)]
         self.slots: list[Slot[Any]] = [*self.plain, *self.mixed, *self.pairs, *self.held]
 
     def model(self) -> Model:
@@ -148,12 +151,17 @@ class Maker:
         mark = self.random.randint(0, 1)
         return self.random.choice(
             [
-                lambda v: Held(v[other].first.next(), v[slot].second, mark),
+                lambda v: Held(self._newest(v, "first").next(), v[slot].second, mark),
                 lambda v: Held(v[slot].first, v[other].second, v[slot].mark),
-                lambda v: Held(v[other].first, v[other].second and v[other].second.next(), mark),
+                lambda v: Held(v[other].first, v[other].second and self._newest(v, "second").next(), mark),
                 lambda v: Held(v[slot].first, None, mark),
             ]
         )
+
+    def _newest(self, v: View, field: str) -> Version:
+        """The newest version of an object: new ones are made of that."""
+        found = [version for slot in self.held if (version := getattr(v[slot], field)) is not None]
+        return max(found)
 
     def _function(self) -> Any:
         guards = [(self._glance(), self.random.randint(0, 1)) for _ in range(self.random.choice([0, 1, 1, 2]))]
@@ -168,7 +176,7 @@ class Maker:
                     parts.append((self._glance(), target, self._new_value(target)))
             only_if = self._glance() if self.random.random() < 0.3 else None
             escape = self._glance() if self.with_beyond and self.random.random() < 0.3 else None
-            outcomes.append((f"out{i}", writes, parts, only_if, escape))
+            outcomes.append((self._label(f"out{i}"), writes, parts, only_if, escape))
 
         def function(v: View, context: None, index: int) -> Iterator[Outcome]:
             """A random action."""
@@ -178,16 +186,23 @@ class Maker:
             for label, writes, parts, only_if, escape in outcomes:
                 if only_if is not None and not only_if(v):
                     continue
-                outcome = v.outcome(label)
+                outcome = v.outcome(label(v))
                 for slot, value in writes:
                     outcome[slot] = value(v)
                 for part in parts:
                     outcome.part(_part, *part)
                 if escape is not None and escape(v):
-                    outcome.beyond_bounds(f"{label} escapes")
+                    outcome.beyond_bounds(f"{label(v)} escapes")
                 yield outcome
 
         return function
+
+    def _label(self, usual: str) -> Any:
+        """How an outcome is called: a function of a view."""
+        if self.labels is None or self.labels.random() < 0.6:
+            return lambda v: usual
+        slot, other = self.labels.choice(self.plain), self.labels.choice(["out0", "out2", "other"])
+        return lambda v: other if v.value(slot) % 2 else usual
 
     def _predicate(self, often: float) -> Any:
         """A random function of three looks that is mostly not false."""

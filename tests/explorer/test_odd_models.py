@@ -126,6 +126,18 @@ def test_a_sub_model_looks_behind_violations_as_the_model_does() -> None:
     assert [report.applied for report in parts.reductions] == [True]
 
 
+@pytest.mark.parametrize("engine", ["plain", "explicit"])
+@pytest.mark.parametrize("most", [1, 4, 5, 7, 8])
+def test_a_limit_on_states_is_for_all_parts(engine: str, most: int) -> None:
+    """It is what the run may store. A part that was searched before the limit was met is decided; for another one nothing may be left."""
+    parts = explore(two_parts(), Limits(max_states=most), engine, reductions=Reductions.parse("cone"))
+    assert parts.states == most
+    assert parts.stopped == (None if most == 8 else "max-states")
+    verdicts = [{p.verdict for p in parts.properties if p.promise in names} for names in (("not-two", "at-most-three"), ("three",))]
+    assert any("undecided" in each for each in verdicts) == (most < 8)
+    assert all("undecided" in each for each in verdicts) == (most < 4)
+
+
 def test_an_interrupt_ends_the_search_of_all_parts() -> None:
     """One answer of `interrupted` is enough: nobody presses Ctrl-C once for each part."""
     model = two_parts()

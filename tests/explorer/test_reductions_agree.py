@@ -21,8 +21,8 @@ from random_families import Family
 from random_models import Maker, agree
 from symmetric_models import SymmetricMaker
 
-from dra_spec.explorer import EngineError, Limits, Result, explore, symbolic, symmetry_check
-from dra_spec.explorer.model import ActionType, DeadlockFree, Model, Outcome, View
+from dra_spec.explorer import EngineError, Limits, Result, explore, fingerprints, parallel, symbolic, symmetry_check
+from dra_spec.explorer.model import ActionType, AlwaysPossible, DeadlockFree, LeadsTo, Model, Outcome, View
 from dra_spec.explorer.reductions import NONE, ReductionReport, Reductions
 
 MOST = 400  # states in the plain search; larger models are left out
@@ -36,7 +36,8 @@ class Way:
     `exact`: everything else is the same as in the plain search too. `lengths`: counterexamples are shortest ones of the full model.
     `stuck`: "same" as many stuck states; "some" none if and only if there are none; "" nothing is said of them. `fewer`: no more states (in
     sub-models there may be more, taken together). `behind`: it need not meet the same violating states first, behind which nobody looks; so
-    it may decide what the plain search leaves undecided for that reason, or leave undecided what that one decides.
+    it may decide what the plain search leaves undecided for that reason, or leave undecided what that one decides. `narrow`: it keeps
+    fingerprints.
     """
 
     reductions: Reductions = NONE
@@ -46,10 +47,16 @@ class Way:
     stuck: str = "some"
     fewer: bool = True
     behind: bool = False
+    narrow: bool = False
+    threads: int = 1
 
 
 WAYS: Mapping[str, Way] = {
     "explicit": Way(exact=True, stuck="same"),
+    "three threads": Way(exact=True, stuck="same", threads=3),
+    "fingerprints": Way(exact=True, stuck="same", narrow=True, threads=3),
+    "fingerprints,dead,symmetry": Way(Reductions(dead=True, symmetry=True), narrow=True),
+    "fingerprints,merge,por": Way(Reductions(merge=True, por="safety"), narrow=True, lengths=False, stuck="", behind=True),
     "symbolic": Way(engine="symbolic", exact=True, stuck="same"),
     "dead": Way(Reductions(dead=True)),
     "symmetry": Way(Reductions(symmetry=True)),
@@ -66,13 +73,33 @@ Make = Callable[[int], tuple[Model, Limits]]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables for small models; they would take longer to make than to use."""
+    """Tables for small models, which would take longer to make than to use; and what is for wide rows and large blocks is for all."""
     monkeypatch.setattr(symbolic, "NODES", 1 << 20)
     monkeypatch.setattr(symbolic, "CACHE", 1 << 16)
+    monkeypatch.setattr(fingerprints, "_FULL_WORDS", 0)
+    monkeypatch.setattr(parallel, "LEAST", 2)
 
 
 def search(model: Model, limits: Limits, way: Way) -> Result:
+    limits = attrs.evolve(limits, fingerprints=way.narrow, threads=way.threads)
     return explore(model, limits, way.engine, reductions=way.reductions)
+
+
+def widened(model: Model, plain: Result, other: Result) -> Result:
+    """The result of a search with fingerprints as one with full rows would have it: what it must say otherwise is looked at here."""
+    print_ = other.fingerprints
+    assert print_ is not None
+    assert print_.bits == 128
+    about_graph = {promise.promise for promise in model.properties if isinstance(promise, (AlwaysPossible, LeadsTo))}
+    told = []
+    for one, found in zip(plain.properties, other.properties, strict=True):
+        if found.promise in about_graph:
+            assert (found.verdict, found.reason) == ("undecided", fingerprints.WHOLE_GRAPH)
+            told.append(one)
+        else:
+            assert found.verdict != "holds" or found.reason == str(print_)
+            told.append(attrs.evolve(found, reason="") if found.verdict == "holds" else found)
+    return attrs.evolve(other, properties=told, warnings=plain.warnings)
 
 
 def compare(model: Model, plain: Result, whole: Result, other: Result, way: Way) -> None:
@@ -82,6 +109,8 @@ def compare(model: Model, plain: Result, whole: Result, other: Result, way: Way)
     A violation that a reduced search reports was run through the full model before; so what a reduction can do wrong is to miss one, to
     miss a bound that was met, or to show a longer way than it promises.
     """
+    if way.narrow:
+        other = widened(model, plain, other)
     if way.exact:
         depth = plain.depth if other.depth == symbolic.UNKNOWN_DEPTH else other.depth
         agree(plain, attrs.evolve(other, depth=depth))
@@ -166,6 +195,76 @@ def test_ways_agree(seed: int) -> None:
 @pytest.mark.parametrize("seed", [174, 5400562820])
 def test_seeds_that_went_wrong(seed: int) -> None:
     check(seed, WAYS)
+
+
+def limited(model: Model, limits: Limits, dice: random.Random) -> Limits:
+    """The same, and a limit that most searches meet."""
+    if dice.random() < 0.5:
+        return attrs.evolve(limits, depth=dice.randint(0, 6))
+    return attrs.evolve(limits, max_states=dice.randint(1, 60))
+
+
+def check_limited(seed: int, ways: Mapping[str, Way], run: Search = search) -> None:
+    """What a search says that was stopped is so in the whole model: what holds, what is violated, and in how many steps."""
+    model, unlimited = model_of(seed)
+    whole = explore(model, Limits(max_states=MOST, expand_violating=True), "plain")
+    if whole.stopped == "max-states":
+        return
+    about_runs = {promise.promise for promise in model.properties if isinstance(promise, AlwaysPossible)}
+    for name, way in ways.items():
+        limits = limited(model, unlimited, random.Random(f"{seed} {name}"))
+        try:
+            found = run(model, limits, way)
+            if limits.max_states is not None and way.engine != "symbolic":  # that one counts now and then
+                assert found.states <= limits.max_states, f"{found.states} states"
+            assert found.stopped is None or not found.complete
+            for every, one in zip(whole.properties, found.properties, strict=True):
+                right = {every.verdict, "undecided"} | ({"holds"} if every.verdict == "undecided" and way.reductions.cone else set())
+                assert one.verdict in right, f"{one.promise}: {one.verdict} with a limit, {every.verdict} without"
+                if one.trace is not None and one.trace.due is None:
+                    assert every.trace is not None
+                    assert limits.depth is None or len(one.trace) <= limits.depth
+                    assert len(one.trace) >= len(every.trace), f"{one.promise}: a trace shorter than the shortest"
+                    if way.lengths and not found.unexpanded and one.promise not in about_runs:  # what was not expanded may lead to a goal
+                        assert len(one.trace) == len(every.trace), f"{one.promise}: {len(one.trace)} steps, shortest {len(every.trace)}"
+        except (AssertionError, EngineError) as error:
+            raise AssertionError(f"seed {seed}, {name}, {limits}: {error}") from error
+
+
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+def test_searches_that_are_stopped_say_what_is_so(seed: int) -> None:
+    check_limited(seed, some(seed))
+
+
+def test_a_verdict_beyond_a_limit_is_caught() -> None:
+    """A search that forgets that it was stopped says of some promises that they hold."""
+
+    def forgetful(model: Model, limits: Limits, way: Way) -> Result:
+        found = search(model, limits, way)
+        promises = [attrs.evolve(p, verdict="holds") if p.verdict == "undecided" else p for p in found.properties]
+        return attrs.evolve(found, properties=promises)
+
+    count = 0
+    for seed in range(40):
+        try:
+            check_limited(seed, {"explicit": WAYS["explicit"]}, forgetful)
+        except AssertionError:
+            count += 1
+    assert count >= 3
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(8))
+def test_all_searches_that_are_stopped_say_what_is_so(part: int) -> None:
+    """2,000 models in eight parts."""
+
+    @given(seed=st.integers(part * 10**9, (part + 1) * 10**9))
+    @settings(max_examples=250, deadline=None, suppress_health_check=SLOW)
+    def so(seed: int) -> None:
+        check_limited(seed, WAYS)
+
+    so()
 
 
 @pytest.mark.nightly
