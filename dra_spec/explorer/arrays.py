@@ -68,6 +68,13 @@ class Packed(NamedTuple):
     plain_leaf: Any  # per leaf: whether all its outcomes are plain
 
 
+class Effects(NamedTuple):
+    """What outcomes that are more than masks did before (kernels_effects.py)."""
+
+    need: Any  # per outcome: the bits of a packed row that it depends on, or changes
+    memory: Any  # per line: outcome + 1, those bits before, and after; no lines: nothing is remembered
+
+
 class Layout(NamedTuple):
     """Where each slot is in a row: word, shift, mask; and in which chunk, see Merged."""
 
@@ -75,6 +82,15 @@ class Layout(NamedTuple):
     shift: Any
     mask: Any
     chunk: Any
+
+
+class Moves(NamedTuple):
+    """How rows get another layout: word w of the new row is made of the moves from first[w] to first[w + 1]."""
+
+    first: Any
+    word: Any  # of the old row
+    mask: Any  # bits in that word
+    turn: Any  # how far they move, modulo the length of a word
 
 
 class Store(NamedTuple):
@@ -136,7 +152,7 @@ class Share(NamedTuple):
     bounds: Any  # first and last place; how many searches are left over; (nothing); how many states there are
     fresh: Any  # per piece: how many new states were found
     late: Any  # searches that are left over: place in the pile, piece
-    mine: Any  # places in the pile
+    mine: Any  # scratch: places in the pile, or states and their hashes
 
 
 class Versions(NamedTuple):

@@ -56,6 +56,7 @@ class Hand:
         self._merged: k.Merged | None = None
         self._dead: Any = None
         self._symmetry: Any = None
+        self._effects: k.Effects | None = None
         self.work: k.Work = machine.work
 
     def fit(self, machine: Machine, part: k.Pile) -> None:
@@ -77,6 +78,9 @@ class Hand:
             entries[: 2 * pool[1]] = machine.merged.entries[: 2 * pool[1]]
             memo[:] = 0
             self.merged = machine.merged._replace(memo=memo, stack=self._room("stack", machine.merged.stack), entries=entries, pool=pool)
+        if machine.effects is not self._effects:
+            self._effects = machine.effects
+            self.effects = k.Effects(*(apart(array.shape, array.dtype) for array in machine.effects))
         dead, symmetry = machine.dead_arrays(), machine.symmetry_arrays()
         if dead is not self._dead:
             self._dead = dead

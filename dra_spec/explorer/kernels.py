@@ -14,6 +14,7 @@ from dra_spec.explorer import arrays as codes
 from dra_spec.explorer.kernel_cache import compiled
 from dra_spec.explorer.kernels_base import SEED, mix, request, unpack_twice, walk
 from dra_spec.explorer.kernels_dead import bury
+from dra_spec.explorer.kernels_effects import keep_in_mind, note, recall, watched_walk
 from dra_spec.explorer.kernels_merge import remember
 from dra_spec.explorer.kernels_store import flush
 from dra_spec.explorer.kernels_symmetry import canonical
@@ -24,7 +25,17 @@ _1, _2, _3, _4, _5 = (np.uintp(n) for n in range(1, 6))
 
 @compiled
 def expand(
-    forest: Any, merged: Any, packed: Any, layout: Any, store: Any, work: Any, versions: Any, dead: Any, symmetry: Any, ctl: Any
+    forest: Any,
+    merged: Any,
+    packed: Any,
+    effects: Any,
+    layout: Any,
+    store: Any,
+    work: Any,
+    versions: Any,
+    dead: Any,
+    symmetry: Any,
+    ctl: Any,
 ) -> Any:
     """Fires all actions in the states from POS to END, or the pairs (state, action) of `again`. Returns a status; go on by calling again.
 
@@ -61,6 +72,8 @@ def expand(
     dead_slot_first, dead_slots, rest, dead_done, dead_fault = dead.slot_first, dead.slots, dead.rest, dead.done, dead.fault
     mortal = dead_before.shape[0] > 0
     symmetric = order.shape[0] > 0
+    need, memory = effects.need, effects.memory
+    recalls = memory.shape[0] > 0
     room = buffer.shape[0] - ctl[codes.WIDEST]
     most_retries = retries.shape[0] - taken.shape[0]
     buffered, retried, stamp = ctl[codes.BUFFERED], ctl[codes.RETRIES], ctl[codes.STAMP]
@@ -165,9 +178,6 @@ def expand(
                 taken[a] += outcomes
                 state_flags |= codes.ALIVE
                 continue
-            if not unpacked:
-                unpack_twice(word, shift, mask, rows, state, values)
-                unpacked = True
             mark = buffered
             missing = False
             escapes = False
@@ -176,17 +186,27 @@ def expand(
                 if outcome_table[o, 6] >= 0:
                     escapes = True
                     continue
+                b = np.uintp(buffered)
+                if recalls and recall(need, memory, rows, state, o, buffer, b, hashes):
+                    sources[b] = state
+                    vias[b] = a << codes.OUTCOME_BITS | k
+                    buffered += 1
+                    continue
+                if not unpacked:
+                    unpack_twice(word, shift, mask, rows, state, values)
+                    unpacked = True
                 stamp += 1
                 written = 0
                 conflict = False
                 complete = True
+                good = True  # no promise about steps is broken
                 part, last_part = outcome_table[o, 2] - 1, outcome_table[o, 3]
                 source = o  # first the outcome's own constants, then those of its parts
                 while part < last_part and not conflict:
                     known = True
                     if part >= outcome_table[o, 2]:
                         tree = trees[part]
-                        reached = walk(np.uintp(roots[tree]), nodes, seen, child, values)
+                        reached = watched_walk(np.uintp(roots[tree]), nodes, seen, child, values, slots, need, o, word, shift, mask)
                         if reached > codes.LEAF:
                             start = np.int64(roots[tree])
                             request(requests, request_after, asked, nodes, seen, child, values, ctl, start, state, tree, slots)
@@ -209,7 +229,7 @@ def expand(
                 if complete:
                     for p in range(outcome_table[o, 4], outcome_table[o, 5]):
                         tree = trees[p]
-                        reached = walk(np.uintp(roots[tree]), nodes, seen, child, values)
+                        reached = watched_walk(np.uintp(roots[tree]), nodes, seen, child, values, slots, need, o, word, shift, mask)
                         if reached > codes.LEAF:
                             start = np.int64(roots[tree])
                             request(requests, request_after, asked, nodes, seen, child, values, ctl, start, state, tree, slots)
@@ -217,9 +237,11 @@ def expand(
                             continue
                         which = tree_property[tree]
                         saw[which] |= 1 << (codes.LEAF - reached)
-                        if reached == codes.LEAF and step_bad[which, 0] < 0:
-                            step_bad[which, 0] = state
-                            step_bad[which, 1] = a << codes.OUTCOME_BITS | k
+                        if reached == codes.LEAF:
+                            good = False
+                            if step_bad[which, 0] < 0:
+                                step_bad[which, 0] = state
+                                step_bad[which, 1] = a << codes.OUTCOME_BITS | k
                     if mortal:
                         written = bury(
                             dead_first,
@@ -247,6 +269,11 @@ def expand(
                             stamp,
                             state,
                             a,
+                            need,
+                            o,
+                            word,
+                            shift,
+                            mask,
                         )
                         if written < 0:
                             written = -1 - written
@@ -270,6 +297,11 @@ def expand(
                             slots,
                             written,
                             stamp,
+                            need,
+                            o,
+                            word,
+                            shift,
+                            mask,
                         )
                         if written < 0:
                             written = -1 - written
@@ -277,7 +309,6 @@ def expand(
                 if complete:
                     if symmetric:
                         written = canonical(order, source_slot, image_base, image_tables, values, image, written_slots, slots, written)
-                    b = np.uintp(buffered)
                     for w in range(words):
                         buffer[b, w] = rows[state, w]
                     for n in range(written):
@@ -292,6 +323,10 @@ def expand(
                     sources[b] = state
                     vias[b] = a << codes.OUTCOME_BITS | k
                     buffered += 1
+                    if recalls and good:
+                        for n in range(written):
+                            note(need, o, np.uintp(written_slots[n]), word, shift, mask)
+                        keep_in_mind(need, memory, rows, state, o, buffer, b)
                 else:
                     missing = True
                 for n in range(written):

@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 
 from dra_spec.explorer import arrays as codes
-from dra_spec.explorer.kernels_base import request, walk
+from dra_spec.explorer.kernels_base import request
+from dra_spec.explorer.kernels_effects import note, watched_walk
 
 
 @njit(inline="always")
@@ -38,6 +39,11 @@ def bury(
     stamp: Any,
     state: Any,
     action: Any,
+    need: Any,
+    o: Any,
+    word: Any,
+    shift: Any,
+    mask: Any,
 ) -> Any:
     """Asks the predicates that may have changed with the written slots, in the state after; the new number of written slots.
 
@@ -54,13 +60,14 @@ def bury(
                 continue
             done[d] = stamp
             tree = after[d]
-            code = walk(np.uintp(roots[tree]), nodes, seen, child, values)
+            code = watched_walk(np.uintp(roots[tree]), nodes, seen, child, values, slots, need, o, word, shift, mask)
             if code > codes.LEAF:
                 request(requests, request_after, asked, nodes, seen, child, values, ctl, roots[tree], state, tree, slots)
                 complete = False
             elif code == codes.LEAF:
                 for m in range(slot_first[d], slot_first[d + np.uintp(1)]):
                     x = np.uintp(slots_of[m])
+                    note(need, o, x, word, shift, mask)
                     if values[later + x] != rest[x]:
                         values[later + x] = rest[x]
                         if stamps[x] != stamp:
@@ -73,7 +80,7 @@ def bury(
                     all_written &= stamps[np.uintp(slots_of[m])] == stamp
                 if not all_written:
                     tree = before[d]
-                    code = walk(np.uintp(roots[tree]), nodes, seen, child, values)
+                    code = watched_walk(np.uintp(roots[tree]), nodes, seen, child, values, slots, need, o, word, shift, mask)
                     if code > codes.LEAF:
                         request(requests, request_after, asked, nodes, seen, child, values, ctl, roots[tree], state, tree, slots)
                         complete = False

@@ -5,15 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from dra_spec.explorer import arrays as codes
 from dra_spec.explorer.kernel_cache import compiled
-from dra_spec.explorer.kernels_base import request, unpack, walk_row
+from dra_spec.explorer.kernels_base import ZERO, request, unpack, walk_row
+
+
+@njit(inline="always")
+def differs(rows: Any, state: Any, before: Any, reads: Any, t: Any) -> Any:
+    """Whether two states differ in some bits."""
+    found = ZERO
+    for w in range(rows.shape[1]):
+        found |= (rows[state, w] ^ rows[before, w]) & reads[t, w]
+    return found != ZERO
 
 
 @compiled
-def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any, first_bad: Any) -> Any:
-    """Asks the state invariants (trees) about the states from POS to END, or about the pairs (state, index in trees) of `again`."""
+def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any, reads: Any, first_bad: Any) -> Any:
+    """Asks the state invariants (trees) about the states from POS to END, or about the pairs (state, index in trees) of `again`.
+
+    `reads`: per invariant, and last for all of them, the bits of a row that its known paths look at. Where a state has those as its parent
+    has them it is not asked: the parent was, and the same comes out. None: all are asked.
+    """
     slots = layout.word.shape[0]
     listed = ctl[codes.LISTED] != 0
     roots, nodes, seen, child = forest.roots, forest.nodes, forest.seen, forest.child
@@ -24,6 +38,7 @@ def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any,
     most_retries = retries.shape[0] - trees.shape[0]
     retried = ctl[codes.RETRIES]
     status = codes.DONE
+    parent, compared = store.parent, reads.shape[0] > 0 and not listed
     for i in range(ctl[codes.POS], ctl[codes.END]):
         ctl[codes.POS] = i
         if retried > most_retries and not listed:
@@ -35,7 +50,15 @@ def judge(forest: Any, layout: Any, store: Any, work: Any, ctl: Any, trees: Any,
             state = again[i] >> codes.ACTION_BITS
             first = again[i] & ((1 << codes.ACTION_BITS) - 1)
             last = first + 1
+        before = np.int64(parent[state])
+        alike = compared and before != codes.NO_PARENT
+        if alike and not differs(rows, state, before, reads, last):
+            flags[state] |= flags[before] & codes.VIOLATING
+            continue
+        alike = alike and flags[before] & codes.VIOLATING == 0
         for t in range(first, last):
+            if alike and not differs(rows, state, before, reads, t):
+                continue
             tree = trees[t]
             code = walk_row(np.uintp(roots[tree]), nodes, seen, child, word, shift, mask, rows, state)
             if code > codes.LEAF:

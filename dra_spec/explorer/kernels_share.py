@@ -177,20 +177,31 @@ def link(store: Any, pile: Any, first: Any, own: Any, action_class: Any) -> Any:
 @compiled
 def refill(store: Any, share: Any, states: Any) -> Any:
     """Fills the share of an empty table with the states whose place is in it, except those whose search comes to its end."""
-    kept, table, bounds, late = store.kept, store.table, share.bounds, share.late
+    kept, table, bounds, late, mine = store.kept, store.table, share.bounds, share.late, share.mine
     mask = np.uint64(table.shape[0] - 1)
     low, high = np.uint64(bounds[0]), np.uint64(bounds[1])
-    left = 0
-    for n in range(states):
-        h = hash_at(kept, n)
-        at = h & mask
-        if low <= at and at < high:
+    room = np.uint64(bounds[1] - bounds[0])
+    left, n, most = 0, 0, mine.shape[0] - 1
+    while n < states:
+        count = 0
+        while n < states and count < most:
+            h = hash_at(kept, n)
+            mine[count], mine[count + 1] = n, np.int64(h)
+            count += 2 * int((h & mask) - low < room)
+            n += 1
+        touched = ZERO
+        for j in range(0, count, 2):  # independent loads overlap: the last pass finds the table in the cache
+            touched |= table[np.uint64(mine[j + 1]) & mask]
+        bounds[3] = np.int64(touched & LOW)  # so that the loads are not optimised away
+        for j in range(0, count, 2):
+            h = np.uint64(mine[j + 1])
+            at = h & mask
             while at != high and table[at] != ZERO:
                 at += ONE
             if at != high:
-                table[at] = ((h >> R32) << R32) | np.uint64(n + 1)
+                table[at] = ((h >> R32) << R32) | np.uint64(mine[j] + 1)
             elif left < late.shape[0]:
-                late[left, 0] = n
+                late[left, 0] = mine[j]
                 left += 1
             else:
                 return 0

@@ -8,7 +8,9 @@ import numpy as np
 
 from dra_spec.explorer import arrays as codes
 from dra_spec.explorer.kernel_cache import compiled
-from dra_spec.explorer.kernels_base import LOW, ONE, R32, SEED, ZERO, enter, mix, unpack
+from dra_spec.explorer.kernels_base import LOW, ONE, R32, SEED, ZERO, enter, mix
+
+_WORD, _LAST = np.uint64(64), np.uint64(63)
 
 
 @compiled
@@ -103,11 +105,13 @@ def rebuild(store: Any, count: Any) -> Any:
 
 
 @compiled
-def repack(old: Any, new: Any, old_rows: Any, new_rows: Any, count: Any, values: Any) -> Any:
+def repack(moves: Any, old_rows: Any, new_rows: Any, count: Any) -> Any:
     """The first `count` rows in another layout."""
+    first, word, mask, turn = moves.first, moves.word, moves.mask, moves.turn
     for n in range(count):
-        unpack(old.word, old.shift, old.mask, old_rows, n, values)
         for w in range(new_rows.shape[1]):
-            new_rows[n, w] = ZERO
-        for i in range(new.word.shape[0]):
-            new_rows[n, new.word[i]] |= np.uint64(values[i]) << new.shift[i]
+            made = ZERO
+            for m in range(first[w], first[w + 1]):
+                bits = old_rows[n, word[m]] & mask[m]
+                made |= (bits << turn[m]) | (bits >> ((_WORD - turn[m]) & _LAST))
+            new_rows[n, w] = made

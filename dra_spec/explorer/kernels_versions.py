@@ -10,6 +10,7 @@ from numba import njit
 from dra_spec.explorer import arrays as codes
 from dra_spec.explorer.kernel_cache import compiled
 from dra_spec.explorer.kernels_base import ONE, SEED, ZERO, mix
+from dra_spec.explorer.kernels_effects import note
 
 
 @compiled
@@ -65,6 +66,11 @@ def renumber(
     slots: Any,
     written: Any,
     stamp: Any,
+    need: Any,
+    o: Any,
+    word: Any,
+    shift: Any,
+    mask: Any,
 ) -> Any:
     """Closes the gaps in the versions of the objects that the written slots bear, in the state after.
 
@@ -88,7 +94,9 @@ def renumber(
             live = ZERO
             for i in range(first, last):
                 at = np.uintp(i)
-                live |= masks[np.uintp(object_bearers[at, 2] + values[later + np.uintp(object_bearers[at, 0])])]
+                bearer = np.uintp(object_bearers[at, 0])
+                note(need, o, bearer, word, shift, mask)
+                live |= masks[np.uintp(object_bearers[at, 2] + values[later + bearer])]
             if live & (live + ONE) == ZERO:
                 continue
             high = ~((live ^ (live + ONE)) >> ONE)  # the versions above the first gap

@@ -69,6 +69,20 @@ class Layout:
         return bool(np.all(sizes <= self.limits))
 
 
+def moves(old: Layout, new: Layout) -> k.Moves:
+    """How a row in one layout becomes one in another: fields that stay side by side move together."""
+    found: dict[tuple[int, int, int], int] = {}
+    (word, shift, mask, _), (to_word, to_shift, _, _) = ([array.tolist() for array in layout.arrays] for layout in (old, new))
+    for slot, bits in enumerate(mask):
+        move = to_word[slot], word[slot], (to_shift[slot] - shift[slot]) % _WORD
+        found[move] = found.get(move, 0) | bits << shift[slot]
+    there = sorted(move for move, bits in found.items() if bits)
+    first = np.searchsorted([to for to, _, _ in there], np.arange(new.words + 1))
+    kinds = (np.int64, np.uint64, np.uint64)
+    columns = [at for _, at, _ in there], [found[move] for move in there], [turn for _, _, turn in there]
+    return k.Moves(first.astype(np.int64), *(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))
+
+
 def _in_order(bits: Sequence[int]) -> list[list[int]]:
     groups: list[list[int]] = [[]]
     used = 0

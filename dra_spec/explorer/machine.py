@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,8 @@ _LISTED = 1 << 17  # pairs that may be listed in any case
 _SUCCESSORS = 1 << 21  # of a block, at most
 _REQUESTS = 1 << 11
 _AGAIN = 8  # rows are arranged anew when there are so many times the states, and they must be packed anew in any case
+_EFFECTS = 1 << 15  # effects of outcomes that are remembered, per thread
+_LINE = 8  # numbers in a line of the cache
 _NAMES = 1 << 12  # first size of the rename table
 __all__ = ["NOT_ASKED", "Call", "Machine", "Stopped"]
 
@@ -81,6 +84,7 @@ class Machine:
         self._arranged: float = math.inf  # so many states were there when rows were arranged
         self._names_known = 0
         self._renames = self._new_names(_NAMES)
+        self._effects_for: tuple[Any, ...] = ()
         self.name_requests = np.zeros((_REQUESTS, 2), np.int64)
         self._expand, self._judge = Bound("kernels", "expand"), Bound("kernels_judge", "judge")
         self._warm_up()
@@ -187,6 +191,15 @@ class Machine:
             special |= self.deaths.special
         special |= self.orbits is not None  # whatever is written, another state may stand for the one that is reached
         self.packed = self._merger.packed(self.store.layout.arrays, special)
+        depends = self.packed.keep, self.store.layout, self._bearers, self.dead_arrays()
+        if len(depends) != len(self._effects_for) or not all(map(is_, depends, self._effects_for)):
+            self._effects_for, self.effects = depends, self._new_effects()
+
+    def _new_effects(self) -> k.Effects:
+        """Nothing is remembered: rows, or what outcomes have to look at, are others now."""
+        lines = 0 if self.orbits else _EFFECTS  # images depend on all slots
+        length = -(-(1 + 2 * self.store.layout.words) // _LINE) * _LINE
+        return k.Effects(np.zeros_like(self.packed.keep), np.zeros((lines, length), np.uint64))
 
     def block(self, most: int) -> int:
         """How many states are expanded before what is missing is learned: so many that the list of retries is long enough."""
@@ -234,7 +247,7 @@ class Machine:
     def _run_expand(self) -> int:
         forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
         symmetry, versions, dead = self.symmetry_arrays(), self.version_arrays(), self.dead_arrays()
-        status = self._expand(forest, self.merged, self.packed, layout, store, self.work, versions, dead, symmetry, self.ctl)
+        status = self._expand(forest, self.merged, self.packed, self.effects, layout, store, self.work, versions, dead, symmetry, self.ctl)
         if self.deaths:
             self.deaths.check()
         return status
@@ -251,7 +264,17 @@ class Machine:
         """Asks the state invariants about a range of states, or the pairs on the list."""
         self.ctl[k.POS], self.ctl[k.END], self.ctl[k.LISTED] = begin, end, listed
         forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
-        return self._judge(forest, layout, store, self.work, self.ctl, self.state_trees, self.first_bad)
+        return self._judge(forest, layout, store, self.work, self.ctl, self.state_trees, self.reads(), self.first_bad)
+
+    def reads(self) -> NDArray[np.uint64]:
+        """Per state invariant, and for all of them, the bits of a row that are known to matter; none where the rows of parents are gone."""
+        word, shift, mask, _ = self.store.layout.arrays
+        found = np.zeros((0 if self.store.narrow else len(self.state_trees) + 1, self.store.layout.words), np.uint64)
+        for bits, tree in zip(found, self.state_trees, strict=False):
+            for slot in self.trees.positions[tree]:
+                bits[word[slot]] |= mask[slot] << shift[slot]
+                found[-1, word[slot]] |= bits[word[slot]]
+        return found
 
     def drive(self, call: Call, begin: int, end: int) -> None:
         """Calls a kernel for a range of states; learns what it misses and lets it try those pairs again, until nothing is missing."""

@@ -119,7 +119,7 @@ class Parallel:
                 self._settle_own(w)
             hand.begin()
             expand = hand.expand.ready(
-                forest, hand.merged, packed, layout, store, hand.work, hand.versions, hand.dead, hand.symmetry, hand.ctl
+                forest, hand.merged, packed, hand.effects, layout, store, hand.work, hand.versions, hand.dead, hand.symmetry, hand.ctl
             )
             for number, first, last in todo:
                 hand.take(number, first, last)
@@ -258,11 +258,12 @@ class Parallel:
         self._fit(0)
         hands, todo = self.hands, iter(_pieces(begin, end))
         store, forest, layout = machine.store.arrays(), machine.trees.forest(), machine.store.layout.arrays
+        reads = machine.reads()
 
         def work(w: int) -> None:
             hand = hands[w]
             hand.begin()
-            judge = hand.judge.ready(forest, layout, store, hand.work, hand.ctl, machine.state_trees, hand.first_bad)
+            judge = hand.judge.ready(forest, layout, store, hand.work, hand.ctl, machine.state_trees, reads, hand.first_bad)
             for number, first, last in todo:
                 hand.take(number, first, last)
                 if judge() != k.DONE:

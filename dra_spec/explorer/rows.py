@@ -12,7 +12,7 @@ from dra_spec.explorer import fingerprints
 from dra_spec.explorer.arena import Growing
 from dra_spec.explorer.crew import Crew
 from dra_spec.explorer.intern import Ints
-from dra_spec.explorer.layout import Layout
+from dra_spec.explorer.layout import Layout, moves
 from dra_spec.explorer.native import Kernel
 from dra_spec.explorer.result import EngineError
 
@@ -21,6 +21,7 @@ _FINGERPRINT = Kernel("kernels_store", "fingerprint")
 _REFILL, _REFILL_LATE = Kernel("kernels_share", "refill"), Kernel("kernels_share", "refill_late")
 _SHARED = 1 << 15  # states that are worth several threads
 _LATE = 1 << 12
+_BATCH = 1 << 8  # states that are put into the table together
 _LATELY = 16  # a domain grew lately if there were at least so many times fewer states than now
 _NOTHING = np.zeros(0, np.int64)
 _MOST = 1 << 32  # states, since a number has 32 bits
@@ -126,25 +127,29 @@ class Store:
 
     def _rebuild(self, states: int) -> None:
         """Fills the empty table."""
-        store, workers = self.arrays(), self._crew.size
-        if workers > 1 and states >= _SHARED:
-            bounds = [len(self.table) * w // workers for w in range(workers + 1)]
-            shares = [
-                k.Share(np.array([bounds[w], bounds[w + 1], 0, 0, 0]), _NOTHING, np.zeros((_LATE, 2), np.int64), _NOTHING)
-                for w in range(workers)
-            ]
-            done = np.zeros(workers, np.bool_)
+        store, workers = self.arrays(), self._crew.size if states >= _SHARED else 1
+        bounds = [len(self.table) * w // workers for w in range(workers + 1)]
+        late, mine = np.zeros((workers, _LATE, 2), np.int64), np.zeros((workers, 2 * _BATCH), np.int64)
+        shares = [k.Share(np.array([*bounds[w : w + 2], 0, 0, 0]), _NOTHING, late[w], mine[w]) for w in range(workers)]
+        done = np.zeros(workers, np.bool_)
 
-            def refill(w: int) -> None:
-                done[w] = _REFILL(store, shares[w], states)
+        def refill(w: int) -> None:
+            done[w] = _REFILL(store, shares[w], states)
 
-            self._crew.run(refill)
-            if done.all():
-                for share in shares:
-                    _REFILL_LATE(store, share)
-                return
+        self._all(workers, refill)
+        if done.all():
+            for share in shares:
+                _REFILL_LATE(store, share)
+        else:
             self.table[:] = 0
-        _REBUILD(store, states)
+            _REBUILD(store, states)
+
+    def _all(self, workers: int, job: Callable[[int], None]) -> None:
+        """Lets the crew, or the caller alone, do a job."""
+        if workers > 1:
+            self._crew.run(job)
+        else:
+            job(0)
 
     def grow_edges(self, edges: int, more: int) -> bool:
         """Makes room for so many more edges, where edges are stored; False if that is not allowed."""
@@ -179,16 +184,13 @@ class Store:
 
     def _repack(self, layout: Layout, rows: NDArray[np.uint64], states: int) -> None:
         workers = self._crew.size if states - self.gone >= _SHARED else 1
+        how = moves(self.layout, layout)
 
         def repack(w: int) -> None:
             begin, end = (self.gone + (states - self.gone) * n // workers for n in (w, w + 1))
-            values = np.zeros(len(layout.limits), np.int32)
-            _REPACK(self.layout.arrays, layout.arrays, self.rows[begin:end], rows[begin:end], end - begin, values)
+            _REPACK(how, self.rows[begin:end], rows[begin:end], end - begin)
 
-        if workers > 1:
-            self._crew.run(repack)
-        else:
-            repack(0)
+        self._all(workers, repack)
 
     def _take_fingerprints(self, states: int) -> None:
         self.narrow = True

@@ -34,7 +34,7 @@ Read = tuple[Slot[Any], Projection, Any]  # slot, what of it, what was found
 class Recorder:
     """Answers a view's reads from a state and keeps the list of them, each observation once."""
 
-    def __init__(self, state: State, index: Mapping[Slot[Any], int], rooms: frozenset[str] | None, who: str) -> None:
+    def __init__(self, state: State, index: Mapping[Slot[Any], int], rooms: frozenset[str] | None, who: object) -> None:
         self._state, self._index, self._rooms, self._who = state, index, rooms, who
         self._seen: dict[tuple[Slot[Any], Projection], Any] = {}
         self.reads: list[Read] = []
@@ -53,7 +53,7 @@ class Recorder:
         return found
 
 
-def check_room(slot: Slot[Any], rooms: frozenset[str] | None, who: str) -> None:
+def check_room(slot: Slot[Any], rooms: frozenset[str] | None, who: object) -> None:
     """Raises `ModelError` if an action touches a slot of a room that it may not enter."""
     if rooms is not None and slot.room not in rooms:
         raise ModelError(f"{who}: touches {slot}, which belongs to {slot.room}")
@@ -104,24 +104,24 @@ class Semantics:
     def observe(self, action: Action, state: State) -> Observation:
         """Runs an action in a state. An exception in the action becomes a `ModelError` that names action, parameters, state."""
         self.calls += 1
-        recorder = Recorder(state, self.index, action.rooms, str(action))
-        outcomes, new = made(lambda: self._guarded(str(action), state, lambda: action.run(View(recorder.read))))
+        recorder = Recorder(state, self.index, action.rooms, action)
+        outcomes, new = made(lambda: self._guarded(action, state, lambda: action.run(View(recorder.read))))
         for outcome in outcomes:
             for slot in outcome.updates:
-                check_room(slot, action.rooms, str(action))
+                check_room(slot, action.rooms, action)
         return Observation(recorder.reads, outcomes, new)
 
     def observe_part(self, part: Part, state: State, rooms: frozenset[str] | None) -> tuple[list[Read], dict[Slot[Any], Any]]:
         """Runs a part in the state before the action: its reads and its writes."""
         self.calls += 1
-        recorder = Recorder(state, self.index, rooms, str(part))
+        recorder = Recorder(state, self.index, rooms, part)
         view = PartView(recorder.read)
-        self._guarded(str(part), state, lambda: part.fn(view, *part.args))
+        self._guarded(part, state, lambda: part.fn(view, *part.args))
         for slot in view.updates:
-            check_room(slot, rooms, str(part))
+            check_room(slot, rooms, part)
         return recorder.reads, view.updates
 
-    def _guarded(self, who: str, state: State, run: Callable[[], Any]) -> Any:
+    def _guarded(self, who: object, state: State, run: Callable[[], Any]) -> Any:
         try:
             return run()
         except ModelError:

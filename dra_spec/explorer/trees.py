@@ -70,6 +70,7 @@ class Trees:
         self.model, self.semantics, self.domains = model, semantics, domains
         self.calls = 0  # of properties and projections
         self.trees: list[Tree] = []
+        self.positions: list[set[int]] = []  # per tree: where its known paths look
         self.roots = Pool(fill=0)  # per tree: its cell in child
         self.nodes = Table(4)  # position, base in seen, base in child, observer
         self.seen = Pool()
@@ -110,6 +111,7 @@ class Trees:
         number = self.roots.take(1)  # before `data` is looked at: it may be another array afterwards
         self.roots.data[number] = self.child.take(1)
         self.trees.append(tree)
+        self.positions.append(set())
         return len(self.trees) - 1
 
     def forest(self) -> k.Forest:
@@ -217,6 +219,7 @@ class Trees:
                 raise self._unsteady(tree, state, f"it read {self._look(observer)} although it had not done so before after the same reads")
             if node < 0:
                 node = self._node(o)
+                self.positions[number].add(position)
                 self.child.data[cell] = node
             elif self.nodes.data[node, 3] != o:
                 before = self._observers[int(self.nodes.data[node, 3])]

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_spec.explorer.layout import CHUNK_BITS, Layout, cluster
+from dra_spec.explorer import kernels_store
+from dra_spec.explorer.layout import CHUNK_BITS, Layout, cluster, moves
 
 SIZES = st.lists(st.one_of(st.integers(0, 5), st.integers(1, 1 << 20)), min_size=1, max_size=60)
 
@@ -36,6 +37,22 @@ def test_fields_are_disjoint_and_large_enough(case: tuple[list[int], list[list[i
         assert max(size, 1) <= int(m) + 1
     assert layout.fits(np.array(sizes))
     assert not layout.fits(layout.limits + 1)
+
+
+@given(arranged(), st.data())
+def test_a_row_in_another_layout_holds_the_same(case: tuple[list[int], list[list[int]] | None], data: st.DataObject) -> None:
+    """Also where a field has fewer bits there, since others grew."""
+    sizes, groups = case
+    larger = np.array([size * data.draw(st.integers(1, 9)) for size in sizes], np.int64)
+    old, new = Layout(np.array(sizes, np.int64)), Layout(larger, groups)
+    values = [data.draw(st.integers(0, max(size - 1, 0))) for size in sizes]
+    rows, moved = np.zeros((3, old.words), np.uint64), np.zeros((3, new.words), np.uint64)
+    for slot, value in enumerate(values):
+        rows[1, old.arrays.word[slot]] |= np.uint64(value) << old.arrays.shift[slot]
+    kernels_store.repack(moves(old, new), rows, moved, 2)
+    word, shift, mask, _ = new.arrays
+    assert ((moved[1, word] >> shift) & mask).tolist() == values
+    assert not moved[[0, 2]].any()
 
 
 @given(arranged())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dra_spec.explorer import kernel_place, kernels_base, kernels_store, native
-from dra_spec.explorer.layout import Layout
+from dra_spec.explorer.layout import Layout, moves
 from dra_spec.explorer.native import Kernel
 
 ROW = np.array([3, 1 << 63, 12345678901234567890], np.uint64)
@@ -44,8 +44,8 @@ def test_arrays_in_named_tuples_are_written(folder: Path) -> None:
     rows = np.arange(20, dtype=np.uint64).reshape(10, 2) * np.uint64(0x123456789ABCDEF)
     into, expected = np.zeros((10, new.words), np.uint64), np.zeros((10, new.words), np.uint64)
     assert rows.shape[1] == old.words
-    assert Kernel("kernels_store", "repack")(old.arrays, new.arrays, rows, into, 10, np.zeros(5, np.int32)) == 0
-    kernels_store.repack(old.arrays, new.arrays, rows, expected, 10, np.zeros(5, np.int32))
+    assert Kernel("kernels_store", "repack")(moves(old, new), rows, into, 10) == 0
+    kernels_store.repack(moves(old, new), rows, expected, 10)
     assert into.any()
     assert np.array_equal(into, expected)
 
