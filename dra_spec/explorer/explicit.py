@@ -177,7 +177,7 @@ class ExplicitSearch:
         elif self._parallel and end - begin >= parallel.LEAST and self._parallel.expand(begin, end):
             if self.machine.ctl[k.RETRIES]:
                 self._settle()
-                self.machine.resolve(self.machine.expand)
+                self.machine.resolve(self.machine.expand, self._parallel.learned)
         else:
             self._settle()
             self.machine.drive(self.machine.expand, begin, end)

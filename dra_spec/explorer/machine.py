@@ -111,7 +111,7 @@ class Machine:
     def memory(self) -> int:
         """Bytes of all arrays."""
         lists = self.work.retries, self.work.again  # as long as the longest block could make them, mostly untouched
-        arrays = [a for a in (*self.work, *self._renames) if not any(a is untouched for untouched in lists)]
+        arrays = [a for a in (*self.work, *self._renames, *self.effects) if not any(a is untouched for untouched in lists)]
         return self.store.memory + self.trees.memory + sum(int(a.nbytes) for a in arrays)
 
     def _warm_up(self) -> None:
@@ -291,19 +291,27 @@ class Machine:
         self.expand(0, len(pairs), 1)
         self.resolve(self.expand)
 
-    def resolve(self, call: Call) -> None:
-        """Learns what is missing and tries those pairs again, until nothing is missing."""
+    def resolve(self, call: Call, learned: bool = False) -> None:
+        """Learns what is missing and tries those pairs again, until nothing is missing. `learned`: the first time that was done."""
         while self.ctl[k.RETRIES]:
-            if not self.ctl[k.REQUESTS] and not self.ctl[k.RENAMES]:
-                raise EngineError("a path is missing, but nothing is to be learned")
-            self.learn()
+            if not learned:
+                if not self.ctl[k.REQUESTS] and not self.ctl[k.RENAMES]:
+                    raise EngineError("a path is missing, but nothing is to be learned")
+                self.learn_paths()
+            learned = False
+            self.fit()
             retries = int(self.ctl[k.RETRIES])
             self.work = self.work._replace(again=self.work.retries, retries=self.work.again)
             self.ctl[k.RETRIES] = 0
             call(0, retries, 1)
 
     def learn(self) -> None:
-        """Runs the model's Python code for each request, and finds the requested names."""
+        """Learns what is missing, and makes room for it."""
+        self.learn_paths()
+        self.fit()
+
+    def learn_paths(self) -> None:
+        """Runs the model's Python code for each request, and finds the requested names. Of what is stored only rows are read."""
         for i in range(int(self.ctl[k.REQUESTS])):
             state, tree, _ = (int(n) for n in self.work.requests[i])
             self.trees.learn(tree, self.store.numbers(state), self.work.request_after[i] if self._about_step(tree) else None)
@@ -314,7 +322,6 @@ class Machine:
         self.ctl[k.RENAMES] = 0
         if self.orbits:
             self.orbits.check()
-        self.fit()
 
     def _about_step(self, tree: int) -> bool:
         live = self.trees.live_of(tree)

@@ -47,6 +47,7 @@ class Parallel:
         self._first = np.zeros(PIECES, np.int64)  # per piece: the number of its first new state
         self._own = [apart(PIECES + 1, np.int64) for _ in self.hands]  # how many pieces a worker did, and which
         self._edges = np.zeros(PIECES, np.int64)  # per piece
+        self.learned = False
         self._pending = False  # new states have numbers but are not written yet
         self._insert = [Bound("kernels_share", "insert") for _ in range(SHARES * crew.size)]
         self._settle = [Bound("kernels_share", "settle") for _ in self.hands]
@@ -60,19 +61,29 @@ class Parallel:
     # a block of states is expanded
 
     def expand(self, begin: int, end: int) -> bool:
-        """Fires all actions in the states; False if that is nothing for several threads, and nothing was done."""
+        """Fires all actions in the states; False if that is nothing for several threads, and nothing was done.
+
+        `learned` says whether what was missing is learned already.
+        """
         machine = self.machine
         most = machine.states + self.crew.size * (end - begin) * int(machine.ctl[k.WIDEST])
         if most > _MOST_NUMBER:
             return False
         self._fit(end - begin)
         self._do_pieces(begin, end)
-        if not self._insert_all():
+        total = self._number_pieces()
+        if not machine.store.grow_table(machine.states, total):
+            raise Stopped("memory")
+        self.learned = machine.states + total <= machine.ctl[k.MAX_STATES]
+        if self.learned:  # the limit cannot be met in this block: the caller may learn while others insert
+            self._gather()
+        if not self._insert_all(total):
             for hand in self.hands:
                 hand.forget_statistics()
             machine.store.flags[begin:end] &= k.VIOLATING
             return False
-        self._gather()
+        if not self.learned:
+            self._gather()
         return True
 
     def _fit(self, states: int) -> None:
@@ -148,9 +159,9 @@ class Parallel:
 
     # their successors are put into the table
 
-    def _insert_all(self) -> bool:
-        """Gives numbers to the new states; False if there are more than may be, and then they are out of the table again."""
-        machine, pile = self.machine, self._pile
+    def _number_pieces(self) -> int:
+        """Notes where the successors of each piece are; how many there are in all."""
+        pile = self._pile
         assert pile is not None
         pile.pieces[:] = 0
         for w, hand in enumerate(self.hands):
@@ -158,17 +169,21 @@ class Parallel:
                 pile.pieces[piece.number] = [w * self._room + at for at in piece.successors]
             self._own[w][0] = len(hand.pieces)
             self._own[w][1 : 1 + len(hand.pieces)] = [piece.number for piece in hand.pieces]
-        total = int(np.sum(pile.pieces[:, 1] - pile.pieces[:, 0]))
+        return int(np.sum(pile.pieces[:, 1] - pile.pieces[:, 0]))
+
+    def _insert_all(self, total: int) -> bool:
+        """Gives numbers to the new states; False if there are more than may be, and then they are out of the table again."""
+        machine, pile = self.machine, self._pile
         states = machine.states
-        if not machine.store.grow_table(states, total):
-            raise Stopped("memory")
         store = machine.store.arrays()
         shares = self._shares
         for s, share in enumerate(shares):
             share.bounds[:] = len(store.table) * s // len(shares), len(store.table) * (s + 1) // len(shares), 0, 0, states
         todo = iter(range(len(shares)))
 
-        def insert(_: int) -> None:
+        def insert(w: int) -> None:
+            if w == 0 and self.learned:
+                machine.learn_paths()
             for s in todo:
                 self._insert[s](store, pile, shares[s])
 
