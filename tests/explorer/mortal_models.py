@@ -40,7 +40,7 @@ class MortalMaker(Maker):
         live = [LiveWhen([store], partial(_at, at, self._true_at(i))) for i, (at, store) in pairs]
         properties = list(made.properties)
         if self.random.random() < 0.4:
-            properties.append(StateInvariant("store", partial(_small, self.at[0], self.store[0], self.random.random() < 0.3)))
+            properties.append(StateInvariant("store", partial(_small, self.at[0], self.store[0], self.newest, self.random.random() < 0.3)))
         if self.random.random() < 0.4:
             properties.append(StepInvariant("kept", lambda a: a.type.writer == "process", partial(_kept, self.at[0], self.store[0])))
         slots = [*made.slots, *self.at, *self.store]
@@ -103,12 +103,13 @@ def _at(at: Slot[Any], where: frozenset[int], v: View) -> bool:
     return v.value(at) in where
 
 
-def _small(at: Slot[Any], store: Slot[Any], careless: bool, v: View) -> Truth:
-    """About the store: only where it is live, or (careless) everywhere."""
+def _small(at: Slot[Any], store: Slot[Any], newest: Slot[Any] | None, careless: bool, v: View) -> Truth:
+    """About the store: only where it is live, or (careless) everywhere. A version must be the newest one."""
     if not careless and v.value(at) != 1:
         return Truth.TRIVIAL
     kept = v.value(store)
-    return Truth.FALSE if kept in (3, Version("w", 1)) else Truth.TRUE
+    wrong = kept != v.value(newest) if newest is not None and isinstance(kept, Version) else kept == 3
+    return Truth.FALSE if wrong else Truth.TRUE
 
 
 def _kept(at: Slot[Any], store: Slot[Any], before: View, after: View, action: Action, label: str) -> Truth:

@@ -54,7 +54,7 @@ def compare(model: Model) -> Result:
 def settle(model: Model, plan: dead.Plan, state: tuple[object, ...]) -> tuple[object, ...]:
     view = Semantics(model).view(state)
     gone = {slot for live in plan.live if not live.predicate(view) for slot in live.slots}
-    return tuple(slot.initial if slot in gone else value for slot, value in zip(model.slots, state, strict=True))
+    return tuple(dead.at_rest(slot) if slot in gone else value for slot, value in zip(model.slots, state, strict=True))
 
 
 @given(seed=st.integers(0, 10**9), versions=st.booleans(), honest=st.booleans())
