@@ -232,7 +232,7 @@ def check_limited(seed: int, ways: Mapping[str, Way], run: Search = search) -> N
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
 def test_searches_that_are_stopped_say_what_is_so(seed: int) -> None:
     check_limited(seed, some(seed))
 
@@ -246,7 +246,7 @@ def test_a_verdict_beyond_a_limit_is_caught() -> None:
         return attrs.evolve(found, properties=promises)
 
     count = 0
-    for seed in range(40):
+    for seed in range(20):
         try:
             check_limited(seed, {"explicit": WAYS["explicit"]}, forgetful)
         except AssertionError:
