@@ -61,7 +61,7 @@ class SymbolicSearch:
         self._promises = Promises(self)
         self._ways: list[Way] = []
         self._closed = False  # the search came to its end, and all promises were judged
-        self._recorded: dict[int, tuple[int, list[Closing]]] = {}
+        self._recorded: dict[int, tuple[int, list[Closing], Set]] = {}  # per action: epoch, what was closed, the image
         self._count_at = time.monotonic()
         self._peak = 0
         self._taught = False
@@ -326,15 +326,21 @@ class SymbolicSearch:
         `within`: some of the states, if only those are asked about; what is known of all of them is kept for the next call.
         """
         effects, keep = self.relation.effects(action, states), within is not None
+        asked = self.relation.enabled(action, states if within is None else within)
+        if not asked.satisfiable():
+            return asked
         if self.renumbering.needed:
             record = self._recorded.get(action) if keep else None
             if record is None or record[0] != self.encoding.epoch:
-                record = self.encoding.epoch, []
-                self._image(action, states, record[1])
+                closings: list[Closing] = []
+                record = self.encoding.epoch, closings, self._image(action, states, closings)
                 if keep:
                     self._recorded[action] = record
+            target = target & record[2]
+            if not target.satisfiable():
+                return target
             target = self.renumbering.undo(target, record[1])
-        return self.relation.preimage(effects, target, self.relation.enabled(action, states if within is None else within))
+        return self.relation.preimage(effects, target, asked)
 
     # traces
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import attrs
@@ -15,6 +15,7 @@ from dra_spec.explorer.symbolic_fair import FairRuns, Moves
 from dra_spec.explorer.symbolic_sets import Encoding, Set, fresh
 from dra_spec.explorer.symbolic_steps import SymbolicSteps
 from dra_spec.explorer.symbolic_traces import Broken
+from dra_spec.explorer.symbolic_trees import union
 
 T = TypeVar("T")
 
@@ -54,10 +55,9 @@ class Promises:
                 search.found[i].tested = self._where(i, Truth.TRUE).satisfiable()
             elif isinstance(promise, DeadlockFree):
                 self._note(i, search.retry(lambda i=i: search.relation.truth(search.goals[i], self.stuck(), Truth.FALSE)))  # type: ignore[misc]
-            elif isinstance(promise, AlwaysPossible):
-                self._judge_possible(i, promise)
             elif isinstance(promise, LeadsTo):
                 self._judge_leads(i, promise)
+        self._judge_possible()
         if any(isinstance(promise, StepInvariant) for promise in search.model.properties):
             for action in range(len(search.model.actions)):
                 search.check()
@@ -83,25 +83,40 @@ class Promises:
 
     # promises about runs
 
-    def _judge_possible(self, index: int, promise: AlwaysPossible) -> None:
-        """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
+    def _judge_possible(self) -> None:
+        """Those that allow the same actions together: where a state in which all goals are reached stays possible, each of them does. Only
+        the other states are asked about goal by goal."""
+        search, groups = self.search, dict[tuple[int, ...], list[int]]()
+        for i, promise in enumerate(search.model.properties):
+            if isinstance(promise, AlwaysPossible):
+                allowed = tuple(action for action, act in enumerate(search.model.actions) if promise.allowed(act))
+                groups.setdefault(allowed, []).append(i)
+        for allowed, members in groups.items():
+            ahead = {i: self._where(i, Truth.FALSE) for i in members}
+            bad = self._within_bounds(union(list(ahead.values()), search.encoding))
+            if len(members) > 1:
+                bad = self._hopeless(bad, allowed)
+            for i in members:
+                search.found[i].tested = ahead[i].satisfiable()
+                hopeless = self._hopeless(bad & ahead[i], allowed)
+                if hopeless.satisfiable():
+                    search.found[i].note = NO_GOAL
+                    self._note(i, hopeless)
+
+    def _hopeless(self, bad: Set, allowed: Sequence[int]) -> Set:
+        """From which of the states no other state can be reached by the allowed actions. Backwards from the goals. What was not expanded
+        may lead anywhere, so it is none of the states: a violation is one all the same."""
         search = self.search
-        ahead = self._where(index, Truth.FALSE)
-        search.found[index].tested = ahead.satisfiable()
-        bad = self._within_bounds(ahead)
-        allowed = [action for action, act in enumerate(search.model.actions) if promise.allowed(act)][::-1]  # later steps come first
         good = bad.imp_strict(search.reached)
         done: dict[int, Set] = {}
         while bad.satisfiable() and any(done.get(action) != good for action in allowed):
-            for action in allowed:
+            for action in reversed(allowed):  # later steps come first
                 if done.get(action) != good:
                     search.check()
                     new, done[action] = fresh(done.get(action), good), good
                     good |= search.preimage(action, new, bad)
                     bad = good.imp_strict(bad)
-        if bad.satisfiable():
-            search.found[index].note = NO_GOAL
-            self._note(index, bad)
+        return bad
 
     def _within_bounds(self, states: Set) -> Set:
         """Those of the states that were expanded and have no outcome beyond the bounds."""

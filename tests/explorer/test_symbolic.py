@@ -281,6 +281,33 @@ def test_limits_end_undecided() -> None:
     assert few.stopped == "depth"
 
 
+@pytest.mark.parametrize("trap", [False, True])
+def test_goals_that_are_never_reached_together(trap: bool) -> None:
+    """Each place on a ring stays possible though no state is at two of them; with a trap some do not, and one at the trap does."""
+    at = Slot("at", 0, "room")
+
+    def on(v: View, context: None) -> Iterator[Out]:
+        if v.value(at) < 4:
+            outcome = v.outcome("on")
+            outcome[at] = (v.value(at) + 1) % 4
+            yield outcome
+
+    def fall(v: View, context: None) -> Iterator[Out]:
+        if trap and v.value(at) == 2:
+            outcome = v.outcome("fall")
+            outcome[at] = 4
+            yield outcome
+
+    def goal(*places: int) -> AlwaysPossible:
+        return AlwaysPossible(f"at-{places}", lambda v: Truth(2 * (v.value(at) in places)), lambda a: True)
+
+    goals = [goal(0), goal(1), goal(3), goal(0, 4), goal(2, 4)]
+    model = Model("m", [at], [act("on", on), act("fall", fall)], goals)
+    result = explore(model, engine="symbolic")
+    same(explore(model, engine="plain"), result)
+    assert [found.verdict == "violated" for found in result.properties] == [trap, trap, trap, False, False]
+
+
 @pytest.mark.parametrize("stop", [Stopped("time"), KeyboardInterrupt(), DDMemoryError()], ids=["time", "interrupted", "memory"])
 @pytest.mark.parametrize("expand", [False, True])
 def test_stopped_on_the_way_to_a_trace(stop: BaseException, expand: bool, monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
