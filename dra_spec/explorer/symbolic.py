@@ -274,7 +274,8 @@ class SymbolicSearch:
         return states if self._all else self._violating(states).imp_strict(states)
 
     def _image(self, action: int, states: Set, record: list[Closing] | None = None) -> Set:
-        states = self.relation.awake(action, states)
+        if self._taught:  # where a set is nearly a product, its parts are no simpler
+            states = self.relation.awake(action, states)
         effects = self.relation.effects(action, states)
         raw = self.relation.image(effects, self.relation.enabled(action, states))
         if not self.renumbering.needed:
