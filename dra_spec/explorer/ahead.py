@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dra_spec.explorer.intern import Domains, Ints, VersionTable
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import Domains, VersionTable
 from dra_spec.explorer.model import LeadsTo, Model, StepInvariant
 from dra_spec.explorer.scout import Scout, Walker
 from dra_spec.explorer.semantics import Semantics

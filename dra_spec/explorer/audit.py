@@ -18,7 +18,8 @@ import attrs
 import numpy as np
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Domains, Ints, VersionTable
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import Domains, VersionTable
 from dra_spec.explorer.model import Model, ModelError
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.scout import Scout, Walker

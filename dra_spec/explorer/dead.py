@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.ahead import Ahead
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.model import LeadsTo, LiveWhen, Model, Slot, Truth
 from dra_spec.explorer.reductions import ReductionReport, Refuted, refused
 from dra_spec.explorer.scout import Walker

@@ -6,7 +6,8 @@ import random
 from collections.abc import Hashable, Sequence
 
 from dra_spec.explorer.dead import Deaths
-from dra_spec.explorer.intern import Ints, function_key
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import function_key
 from dra_spec.explorer.model import Action, LiveWhen, Model, ModelError, Slot, StateInvariant
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.semantics import Semantics, State

@@ -14,7 +14,7 @@ from dra_spec.explorer.control import Control, expands_all
 from dra_spec.explorer.crew import Crew
 from dra_spec.explorer.dead_audit import STATES, DeadAudit
 from dra_spec.explorer.explicit_fair import FairGraph
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.machine import NOT_ASKED, Machine, Stopped
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth
 from dra_spec.explorer.native import Kernel

@@ -8,38 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dra_spec.explorer.growing import Ints, Pool
 from dra_spec.explorer.model import Model, ModelError, Projection, Slot
 from dra_spec.explorer.values import Version, identity, key, rename, versions
 
-Ints = NDArray[np.int32]
 MOST_VERSIONS = 62  # live versions of one object; a bit each
-
-
-class Pool:
-    """An array from which pieces are taken; a piece that grows moves to the end."""
-
-    def __init__(self, dtype: Any = np.int32, fill: int = -1, size: int = 1024) -> None:
-        self.fill = fill
-        self.data: NDArray[Any] = np.full(size, fill, dtype)
-        self.used = 0
-
-    def take(self, count: int) -> int:
-        """The base of a new piece."""
-        base = self.used
-        self.used += count
-        if self.used > len(self.data):
-            grown = np.full(max(self.used, 2 * len(self.data)), self.fill, self.data.dtype)
-            grown[:base] = self.data[:base]
-            self.data = grown
-        return base
-
-    def move(self, base: int, old: int, new: int) -> int:
-        """The base of a piece of size `new` that begins like the piece of size `old` at `base`."""
-        moved = self.take(new)
-        self.data[moved : moved + old] = self.data[base : base + old]
-        return moved
 
 
 def function_key(fn: Callable[..., Any], around: tuple[object, ...] = ()) -> Hashable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.machine import Machine
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.semantics import Semantics, State

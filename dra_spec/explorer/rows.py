@@ -11,7 +11,7 @@ from dra_spec.explorer import arrays as k
 from dra_spec.explorer import fingerprints
 from dra_spec.explorer.arena import Growing
 from dra_spec.explorer.crew import Crew
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.layout import Layout, moves
 from dra_spec.explorer.native import Kernel
 from dra_spec.explorer.result import EngineError

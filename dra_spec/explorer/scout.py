@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Ints, VersionTable
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import VersionTable
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.semantics import Semantics
 from dra_spec.explorer.trees import Trees

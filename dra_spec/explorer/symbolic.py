@@ -16,7 +16,7 @@ from oxidd.util import DDMemoryError
 
 from dra_spec.explorer import symbolic_sample
 from dra_spec.explorer.control import Control, expands_all
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LeadsTo, Model, StateInvariant, Truth
 from dra_spec.explorer.result import Explored, Found, Stopped
 from dra_spec.explorer.scout import Scout, Walker

@@ -10,7 +10,8 @@ import numpy as np
 
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.control import Control
-from dra_spec.explorer.intern import Domains, Ints, VersionTable
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import Domains, VersionTable
 from dra_spec.explorer.model import Model
 from dra_spec.explorer.result import Stopped
 from dra_spec.explorer.semantics import Semantics

@@ -15,7 +15,8 @@ from oxidd.bdd import BDDFunction as Set
 from oxidd.bdd import BDDManager
 from oxidd.util import BooleanOperator
 
-from dra_spec.explorer.intern import Domains, Ints
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import Domains
 
 __all__ = ["AND", "NODE_BYTES", "Encoding", "Grown", "Set", "fresh"]
 

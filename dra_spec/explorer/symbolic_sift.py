@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.native import Kernel
 
 _RESTS = Kernel("kernels_order", "rests")

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.result import EngineError
 from dra_spec.explorer.scout import Scout
 from dra_spec.explorer.symbolic_sets import Encoding, Grown, Set

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 import attrs
 
 from dra_spec.explorer.ahead import Ahead
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.model import AlwaysPossible, LeadsTo, LiveWhen, Model, Property, StepInvariant
 from dra_spec.explorer.naming import Acting, acting, candidates, movable
 from dra_spec.explorer.reductions import ReductionReport, Refuted, refused

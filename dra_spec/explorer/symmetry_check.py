@@ -17,7 +17,8 @@ import attrs
 import numpy as np
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Ints, function_key
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import function_key
 from dra_spec.explorer.model import AlwaysPossible, DeadlockFree, LiveWhen, ModelError, Projection
 from dra_spec.explorer.naming import Acting
 from dra_spec.explorer.scout import Piece, Walker

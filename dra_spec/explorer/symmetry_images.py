@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import numpy as np
 
-from dra_spec.explorer.intern import Domains, Ints
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import Domains
 
 if TYPE_CHECKING:
     from dra_spec.explorer.naming import Acting, Renaming

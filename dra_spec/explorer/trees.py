@@ -13,7 +13,8 @@ import attrs
 import numpy as np
 
 from dra_spec.explorer import arrays as k
-from dra_spec.explorer.intern import Domains, Ints, Observer, Pool, function_key
+from dra_spec.explorer.growing import Ints, Pool, Table
+from dra_spec.explorer.intern import Domains, Observer, function_key
 from dra_spec.explorer.model import (
     Action,
     AlwaysPossible,
@@ -45,22 +46,6 @@ class Tree:
     who: str
     run: Callable[[State, State | None], tuple[list[Look], int]]  # looks, and the code of the leaf
     property: int = -1
-
-
-class Table:
-    """A growing array of rows of integers."""
-
-    def __init__(self, columns: int) -> None:
-        self.data: Ints = np.zeros((256, columns), np.int32)
-        self.used = 0
-
-    def add(self, *row: int) -> int:
-        """The number of the new row."""
-        if self.used == len(self.data):
-            self.data = np.concatenate([self.data, np.zeros_like(self.data)])
-        self.data[self.used] = row
-        self.used += 1
-        return self.used - 1
 
 
 class Trees:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-from dra_spec.explorer.intern import Domains, Ints
+from dra_spec.explorer.growing import Ints
+from dra_spec.explorer.intern import Domains
 from dra_spec.explorer.trees import Look
 from dra_spec.explorer.values import key
 

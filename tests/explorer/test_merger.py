@@ -12,7 +12,7 @@ from dra_spec.explorer import Limits, explicit, explore, merger
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.control import Control
 from dra_spec.explorer.explicit import ExplicitSearch
-from dra_spec.explorer.intern import Ints
+from dra_spec.explorer.growing import Ints
 from dra_spec.explorer.model import Action, DeadlockFree, Model, Outcome, Slot, Truth, View, action
 from dra_spec.explorer.scout import Walker
 
