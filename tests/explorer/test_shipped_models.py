@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dra_spec.cli.main import main
-from dra_spec.explorer import EngineError, check, explore
+from dra_spec.explorer import EngineError, audit, explore
 from dra_spec.explorer.auto import choose
 from dra_spec.scenario import targets
 from dra_spec.scenario.modelfile import Overrides
@@ -95,7 +95,7 @@ def test_a_failed_audit_is_exit_code_4(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: object) -> None:
         raise EngineError("audit: kubelet.step() depends on a slot, which it did not read")
 
-    monkeypatch.setattr(check.Auditor, "run", fail)
+    monkeypatch.setattr(audit.Auditor, "run", fail)
     done = call("check", "node-reboot", "--audit")
     assert done.exit_code == 4
     assert "audit: kubelet.step() depends on a slot" in done.stderr
