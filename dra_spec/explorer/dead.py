@@ -116,8 +116,8 @@ class Deaths:
         self.before = [trees.live_tree(declared, False) for declared in live]
         self.after = [trees.live_tree(declared, True) for declared in live]
         self._of = {self._index[slot]: d for d, declared in enumerate(live) for slot in declared.slots}
-        self._rest = trees.domains.numbers([at_rest(slot) if i in self._of else slot.initial for i, slot in enumerate(trees.domains.slots)])
         self._resting = {slot: at_rest(slot) for declared in live for slot in declared.slots}
+        self._rest = trees.domains.numbers([self._resting.get(slot, slot.initial) for slot in trees.domains.slots])
         self._known: dict[Hashable, bool] = {}
         self._asked: set[Hashable] = set()
         self._part_reads: dict[int, bool] = {}  # whether a part looks at a slot with a declaration

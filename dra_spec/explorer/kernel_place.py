@@ -58,7 +58,7 @@ def candidates() -> Iterator[Path]:
 
 @cache
 def place() -> Path | None:
-    """The folder for the machine code of these sources; None if there is none that can be written."""
+    """The folder for the machine code of these sources, and what else is slow to make anew; None if there is none that can be written."""
     try:
         name = f"kernels-{digest()}"
     except OSError:  # the sources are not files

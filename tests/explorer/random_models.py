@@ -67,7 +67,7 @@ class Maker:
         """`name`: in front of the names of the objects of which there are versions, where several models become one."""
         self.random = random.Random(seed)
         self.labels = random.Random(-1 - seed) if seed % 3 == 1 else None  # dice of their own: other seeds make what they made before
-        self.with_versions, self.with_beyond = versions, beyond
+        self.with_beyond = beyond
         self.plain = [Slot(f"n{i}", self.random.choice([0, 1]), "room") for i in range(self.random.randint(1, 4))]
         self.mixed = [Slot(f"m{i}", self.random.choice([0, False, 1, True, "a"]), "room") for i in range(self.random.randint(0, 1))]
         self.pairs = [Slot(f"p{i}", Pair(0, 0), "room") for i in range(self.random.randint(0, 2))]
