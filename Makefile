@@ -1,6 +1,7 @@
 # `make check`: install into .venv and check the shipped models. `make test`: the same, then the fast tests.
 PYTHON ?= python3
 BIN := .venv/bin
+TOGETHER := --numprocesses auto --maxprocesses 4
 
 .PHONY: check test install lint full wheel clean
 
@@ -8,10 +9,10 @@ check: install
 	$(BIN)/dra-spec check
 
 test: check
-	$(BIN)/pytest -m "not full and not nightly"
+	$(BIN)/pytest $(TOGETHER) -m "not full and not nightly"
 
 full: install
-	$(BIN)/pytest -m "not nightly"
+	$(BIN)/pytest $(TOGETHER) -m "not nightly"
 
 lint: install
 	$(BIN)/ruff check .
