@@ -206,6 +206,8 @@ def _binary(node: n.Binary) -> Closure:
         a, b = left(env), right(env)
         if op in "/%" and b == 0:
             raise EvaluationError("division by zero", span)
+        if op == "%":
+            _int64(_divide(a, b), span)  # of the least integer by -1 there is no remainder either
         return _int64(compute(a, b), span)
 
     return run

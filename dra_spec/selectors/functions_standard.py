@@ -66,6 +66,8 @@ def _divide(kind: str) -> Function:
         if b == 0:
             raise Fault("division-by-zero" if kind == "/" else "modulus-by-zero", f"{a} {kind} 0")
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # towards zero
+        if quotient > INT_MAX and b < 0:  # of the least integer and -1: too large, also where only the rest is asked for
+            raise overflow()
         return quotient if kind == "/" else a - b * quotient
 
     return divide

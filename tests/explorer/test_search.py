@@ -369,6 +369,7 @@ def test_memory_limit_in_the_middle_of_growing() -> None:
         yield outcome
 
     actions = [act(f"turn{i}", turn, i=i) for i in range(7)]
+    explore(Model("m", digits, actions), Limits(max_states=50_000))  # what is loaded only once is loaded
     result = explore(Model("m", digits, actions), Limits(memory=resident() + 40_000_000))
     assert result.stopped == "memory"
     assert 10_000 < result.states < 10**7
@@ -408,7 +409,7 @@ def test_ctrl_c_is_a_request_to_stop(engine: str) -> None:
     import signal
 
     n = Slot("n", 0, "room")
-    before = signal.getsignal(signal.SIGINT)
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)  # which may be to ignore it
 
     def count(v: View, context: None) -> Iterator[Outcome]:
         if v.value(n) == 7:
@@ -417,10 +418,13 @@ def test_ctrl_c_is_a_request_to_stop(engine: str) -> None:
         outcome[n] = v.value(n) + 1
         yield outcome
 
-    result = explore(Model("m", [n], [act("count", count)]), engine=engine)
+    try:
+        result = explore(Model("m", [n], [act("count", count)]), Limits(max_states=100), engine)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, outside)
     assert result.stopped == "interrupted"
     assert result.states == 9
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 @both

@@ -396,8 +396,10 @@ def test_actions_are_total_on_any_combination_of_slot_values(data: st.DataObject
     sources = data.draw(st.lists(st.integers(0, len(states) - 1), min_size=2, max_size=6))
     choice = data.draw(st.lists(st.integers(0, len(sources) - 1), min_size=len(made.slots), max_size=len(made.slots)))
     mixed = tuple(states[sources[which]][i] for i, which in enumerate(choice))
-    for move in Semantics(made).moves(mixed):
-        assert len(move.after) == len(made.slots)
+    semantics = Semantics(made)
+    for action in made.actions:
+        for outcome in semantics.observe(action, mixed).outcomes:
+            assert outcome.beyond is not None or len(semantics.apply(action, outcome, mixed)) == len(made.slots)
 
 
 def test_a_failed_sync_leaves_nothing_behind() -> None:

@@ -175,8 +175,9 @@ def one_step(state: Any, chance: random.Random) -> Any:
 def test_actions_are_total(data: st.DataObject) -> None:
     """Any combination of slot values, most of them never reached together: outcomes or nothing, never an exception."""
     state = tuple(data.draw(st.sampled_from(domain)) for domain in domains())
-    for move in WIDE.moves(state):
-        assert len(move.after) == len(state)
+    for action in WIDE.model.actions:
+        for outcome in WIDE.observe(action, state).outcomes:
+            assert outcome.beyond is not None or len(WIDE.apply(action, outcome, state)) == len(state)
 
 
 def test_both_engines_see_the_same_model() -> None:

@@ -85,6 +85,8 @@ def test_answers(expression: str, expected: bool) -> None:
         ("semver('1.0') == semver('1.0.0')", "bad-semver", "'1.0' is not a semantic version"),
         ("1 / 0 == 1", "division-by-zero", "1 / 0"),
         ("9223372036854775807 + 1 > 0", "overflow", "integer overflow"),
+        ("-9223372036854775808 / -1 > 0", "overflow", "integer overflow"),
+        ("-9223372036854775808 % -1 == 0", "overflow", "integer overflow"),  # as in Kubernetes, although the rest would be 0
         (f"device.attributes['{D}'].paths[5] == 'a'", "index-out-of-bounds", "index out of bounds: 5 of 2"),
         ("lists.range(2000000).size() == 1", "cost-limit", "evaluating it costs more than 1000000"),
         ("[].min() == 0", "empty-list", "min() of an empty list"),
