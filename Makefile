@@ -1,7 +1,7 @@
 # `make check`: install into .venv and check the shipped models. `make test`: the same, then the fast tests.
 PYTHON ?= python3
 BIN := .venv/bin
-TOGETHER := --numprocesses 2
+TOGETHER := --numprocesses 2 --dist loadfile
 
 .PHONY: check test install lint full wheel clean
 

@@ -26,7 +26,7 @@ from dra_spec.properties import nodes as n
 from dra_spec.properties.assumptions import ASSUMPTIONS
 from dra_spec.properties.errors import EvaluationError, InvariantError, NotInWorld, pointed
 from dra_spec.properties.grade import grader
-from dra_spec.properties.invariant import Invariant, Promise
+from dra_spec.properties.invariant import Head, Invariant, Promise
 from dra_spec.properties.model_world import STATIC, ModelWorld, Sources
 from dra_spec.properties.split import Instance as Part
 from dra_spec.properties.split import split
@@ -34,12 +34,12 @@ from dra_spec.properties.values import Thing
 from dra_spec.protocol.instance import Instance
 
 
-def missing_writers(invariant: Invariant, instance: Instance) -> frozenset[str]:
+def missing_writers(invariant: Head, instance: Instance) -> frozenset[str]:
     """The writers that a model lacks for the invariant to be meaningful."""
     return invariant.needs - instance.writers
 
 
-def unmet_assumptions(invariant: Invariant, instance: Instance) -> tuple[str, ...]:
+def unmet_assumptions(invariant: Head, instance: Instance) -> tuple[str, ...]:
     """The assumptions of the invariant that the instance does not meet: a violation there is an accepted one."""
     return tuple(name for name in invariant.assumptions if not ASSUMPTIONS[name](instance))
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import enum
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -48,23 +48,29 @@ class Promise(enum.Enum):
 
 
 @attrs.frozen(eq=False)
-class Invariant:
-    """A promise. `quantifiers`: how many outermost `all` of the program, and of `when`, come from `per`.
-
-    Of kind leads-to: `program` is the goal, `when` says where it is owed, `fair` lists kinds and patterns of names of actions.
-    """
+class Head:
+    """What can be said of a promise before its expressions are read: what it is, and which models it is for."""
 
     name: str
     statement: str
     source: tuple[str, ...]
     kind: Promise
+    needs: frozenset[str] = frozenset()
+    assumptions: Mapping[str, str] = attrs.field(factory=dict)
+    on_request: str = ""
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Invariant(Head):
+    """A promise. `quantifiers`: how many outermost `all` of the program, and of `when`, come from `per`.
+
+    Of kind leads-to: `program` is the goal, `when` says where it is owed, `fair` lists kinds and patterns of names of actions.
+    """
+
     program: Program
     actions: tuple[str, ...] = ("*",)
     quantifiers: int = 0
     without: frozenset[Kind] = DEFAULT_WITHOUT
-    needs: frozenset[str] = frozenset()
-    assumptions: Mapping[str, str] = attrs.field(factory=dict)
-    on_request: str = ""
     when: Program | None = None
     fair: tuple[str, ...] = DEFAULT_FAIR
 
@@ -73,9 +79,8 @@ class Invariant:
         """A state invariant from the command line. Raises `InvariantError`."""
         program = load(text, WORLD, Origin("--assert"))
         _want_bool(program)
-        return Invariant(
-            name, f"given on the command line: {' '.join(text.split())}", (), Promise.STATE, program, needs=writers_read(program)
-        )
+        statement = f"given on the command line: {' '.join(text.split())}"
+        return Invariant(name, statement, (), Promise.STATE, needs=writers_read(program), program=program)
 
     def applies_to(self, action: str) -> bool:
         """Whether a step invariant judges the steps of an action."""
@@ -88,7 +93,15 @@ class Invariant:
 
 def from_file(path: Path) -> Invariant:
     """Loads an invariant. Raises `InvariantError` with file, line, what was found and what was expected."""
-    document = read(path, required=_REQUIRED, optional=_OPTIONAL, instead={Promise.LEADS_TO.value: _LEADS_TO})
+    document = _read(path)
+    return _whole(document, _head(document, path))
+
+
+def _read(path: Path) -> Document:
+    return read(path, required=_REQUIRED, optional=_OPTIONAL, instead={Promise.LEADS_TO.value: _LEADS_TO})
+
+
+def _head(document: Document, path: Path) -> Head:
     name, kind_field = document.text("name"), document.field("kind")
     if name != path.stem:
         document.fail("name", f"is {name}, expected the name of the file, {path.stem}")
@@ -99,32 +112,37 @@ def from_file(path: Path) -> Invariant:
     for field, of in _OF_KIND.items():
         if document.has(field) and kind not in of:
             document.fail(field, f"belongs to kind {' or '.join(each.value for each in of)} only, this is {kind.value}")
-    leads = kind is Promise.LEADS_TO
-    if leads and document.has("cel"):
+    if kind is Promise.LEADS_TO and document.has("cel"):
         document.fail("cel", "belongs to the other kinds, expected when and goal in a leads-to")
+    return Head(
+        name,
+        document.text("statement"),
+        tuple(document.texts("source")),
+        kind,
+        frozenset(document.names("needs", _WRITERS)) if document.has("needs") else frozenset(),
+        document.known_texts("assumptions") if document.has("assumptions") else {},
+        document.text("on-request") if document.has("on-request") else "",
+    )
+
+
+def _whole(document: Document, head: Head) -> Invariant:
+    leads = head.kind is Promise.LEADS_TO
     per = document.texts_by_name("per") if document.has("per") else {}
-    program = _program(document, "goal" if leads else "cel", kind, per)
-    when = _program(document, "when", kind, per) if leads else None
-    needs = frozenset(document.names("needs", _WRITERS)) if document.has("needs") else frozenset()
-    missing = sorted((writers_read(program) | (writers_read(when) if when is not None else frozenset())) - needs)
+    program = _program(document, "goal" if leads else "cel", head.kind, per)
+    when = _program(document, "when", head.kind, per) if leads else None
+    missing = sorted((writers_read(program) | (writers_read(when) if when is not None else frozenset())) - head.needs)
     if missing:
         field = "needs" if document.has("needs") else "goal" if leads else "cel"
         document.fail(field, f"the expression reads what the {missing[0]} owns, expected {missing[0]} among needs")
     without = {kind.value: kind for kind in Kind if kind is not Kind.PROTOCOL}
     return Invariant(
-        name,
-        document.text("statement"),
-        tuple(document.texts("source")),
-        kind,
-        program,
-        tuple(document.texts("actions")) if document.has("actions") else ("*",),
-        len(per),
-        frozenset(without[name] for name in document.names("without", without)) if document.has("without") else DEFAULT_WITHOUT,
-        needs,
-        document.known_texts("assumptions") if document.has("assumptions") else {},
-        document.text("on-request") if document.has("on-request") else "",
-        when,
-        _fair(document) if document.has("fair") else DEFAULT_FAIR,
+        **attrs.asdict(head, recurse=False),
+        program=program,
+        actions=tuple(document.texts("actions")) if document.has("actions") else ("*",),
+        quantifiers=len(per),
+        without=frozenset(without[name] for name in document.names("without", without)) if document.has("without") else DEFAULT_WITHOUT,
+        when=when,
+        fair=_fair(document) if document.has("fair") else DEFAULT_FAIR,
     )
 
 
@@ -187,10 +205,17 @@ def writers_read(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
-def load_all(folder: Path | None = None) -> dict[str, Invariant]:
-    """The shipped invariants (or those of a folder) by name, in order of names. Raises `InvariantError`."""
-    paths = sorted((folder or directory("invariants")).glob("*.yaml"))
-    return {path.stem: from_file(path) for path in paths}
+def load_all(folder: Path | None = None, wanted: Callable[[Head], bool] = lambda head: True) -> dict[str, Invariant]:
+    """The shipped invariants (or those of a folder) by name, in order of names. Raises `InvariantError`.
+
+    `wanted`: of the others the expressions are not read, which would take most of the time.
+    """
+    found = {}
+    for path in sorted((folder or directory("invariants")).glob("*.yaml")):
+        document = _read(path)
+        if wanted(head := _head(document, path)):
+            found[head.name] = _whole(document, head)
+    return found
 
 
 def find(name: str, folder: Path | None = None) -> Invariant:

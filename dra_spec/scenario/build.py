@@ -10,7 +10,7 @@ from dra_spec.explorer.model import Model, Property
 from dra_spec.properties.assumptions import ASSUMPTIONS
 from dra_spec.properties.bind import bind, missing_writers, unmet_assumptions
 from dra_spec.properties.errors import InvariantError
-from dra_spec.properties.invariant import Invariant, Promise, find, load_all
+from dra_spec.properties.invariant import Head, Invariant, Promise, find, load_all
 from dra_spec.protocol.assembly import assemble
 from dra_spec.protocol.instance import Instance
 from dra_spec.scenario import objects
@@ -119,10 +119,10 @@ def _invariants(wanted: Sequence[Wanted], overrides: Overrides, instance: Instan
         found.append(Invariant.adhoc(text, f"assert-{number}"))
     if found:
         return found
-    return [invariant for invariant in load_all().values() if applicable(invariant, instance)]
+    return [*load_all(wanted=lambda head: applicable(head, instance)).values()]
 
 
-def applicable(invariant: Invariant, instance: Instance) -> bool:
+def applicable(invariant: Head, instance: Instance) -> bool:
     """Whether an instance is judged by an invariant unasked: the writers that it needs take part, its accepted windows are closed."""
     if invariant.kind is Promise.LEADS_TO or invariant.on_request:
         return False
