@@ -238,3 +238,16 @@ def test_all_shipped_invariants_load() -> None:
     for invariant in found.values():
         assert invariant.source
         assert invariant.statement.endswith(".")
+
+
+def test_expressions_of_unwanted_invariants_are_not_read(tmp_path: Path) -> None:
+    """But the rest of their files is: what is no invariant at all is told."""
+    broken = GOOD.replace("name: sample", "name: other").replace("c.allocated", "c.alocated")
+    (tmp_path / "sample.yaml").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "other.yaml").write_text(broken, encoding="utf-8")
+    assert list(load_all(tmp_path, wanted=lambda head: head.name == "sample")) == ["sample"]
+    with pytest.raises(InvariantError, match=r"other\.yaml:\d+:\d+: .*alocated"):
+        load_all(tmp_path)
+    (tmp_path / "other.yaml").write_text(broken.replace("kind: state", "kind: stat"), encoding="utf-8")
+    with pytest.raises(InvariantError, match="unknown kind stat"):
+        load_all(tmp_path, wanted=lambda head: head.name == "sample")
