@@ -55,10 +55,10 @@ def check(seed: int, names: tuple[str, ...]) -> bool:
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(1, 5))])
 def test_few_ways_agree(part: int) -> None:
     """Some of the 12 models of a part do not fit together or are too large, but not all."""
-    assert sum(check(seed, FEW) for seed in range(12 * part, 12 * (part + 1))) >= 2
+    assert sum(check(seed, FEW) for seed in range(12 * part, 12 * (part + 1)))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(10))
 def test_all_ways_agree(part: int) -> None:
-    assert sum(check(seed, tuple(WAYS)) for seed in range(1000 + 20 * part, 1000 + 20 * (part + 1))) >= 2
+    assert sum(check(seed, tuple(WAYS)) for seed in range(1000 + 20 * part, 1000 + 20 * (part + 1)))
