@@ -42,6 +42,7 @@ class Control:
         self._start = time.monotonic()
         self._shown = self._start
         self._signalled = False
+        self._most_seconds = limits.time_limit
         self._previous: signal._HANDLER = None
 
     def __enter__(self) -> Control:
@@ -64,11 +65,16 @@ class Control:
         """Since the search began."""
         return time.monotonic() - self._start
 
+    def extend(self) -> None:
+        """A quarter of the time limit more from now on, to judge what was found."""
+        if self.limits.time_limit is not None:
+            self._most_seconds = self.seconds + self.limits.time_limit / 4
+
     def stop(self, extra: int = 0) -> str | None:
         """The reason to stop now, or None. `extra`: bytes that are about to be allocated."""
         if self._signalled or (self._asked is not None and self._asked()):
             return "interrupted"
-        if self.limits.time_limit is not None and self.seconds > self.limits.time_limit:
+        if self._most_seconds is not None and self.seconds > self._most_seconds:
             return "time"
         if self.limits.memory is not None and resident() + extra > self.limits.memory:
             return "memory"

@@ -187,6 +187,11 @@ class ExplicitSearch:
         if reason is not None:
             raise Stopped(reason)
 
+    def _check_late(self) -> None:
+        """When time is up, so is in the end what is left for judging what was found."""
+        if self.stopped == "time" and self.control.stop() == "time":
+            raise Stopped("time")
+
     def _add_initial(self) -> None:
         self.machine.fit()
         for numbers in self.machine.initial:
@@ -216,7 +221,8 @@ class ExplicitSearch:
     # what is judged when the graph is there
 
     def _after_stop(self) -> None:
-        """Brings the trees in order (nothing may stay requested) and judges what was stored but not judged yet."""
+        """Brings the trees in order (nothing may stay requested) and judges what was stored but not judged yet, if that takes not long."""
+        self.control.extend()
         self.machine.ctl[k.BUFFERED] = 0
         try:
             self.machine.learn()
@@ -232,6 +238,7 @@ class ExplicitSearch:
     def _judge_graph(self) -> None:
         self._judge_stuck()
         for i, promise in enumerate(self.model.properties):
+            self._check_late()
             if self.machine.store.narrow and isinstance(promise, (AlwaysPossible, LeadsTo)):
                 self.found[i].unjudged = fingerprints.WHOLE_GRAPH
             elif isinstance(promise, AlwaysPossible) and not self._implied(i):
@@ -270,7 +277,7 @@ class ExplicitSearch:
         """Backwards from the goals. What was not expanded may lead anywhere, so it counts as a goal: a violation is one all the same."""
         states = self.machine.states
         marks = np.full(states, NOT_ASKED, np.uint8)
-        self.machine.label(index, promise.promise, promise.goal, marks)
+        self.machine.label(index, promise.promise, promise.goal, marks, check=self._check_late)
         if not self._allow(17 * states + 4 * int(self.machine.ctl[k.EDGES])):
             raise Stopped("memory")
         self.found[index].tested = bool(np.any(marks == Truth.FALSE))  # the goal was ahead somewhere

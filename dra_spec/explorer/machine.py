@@ -32,6 +32,7 @@ _RETRIES = 1 << 20  # pairs that are tried again together, at most
 _MOST_ACTIONS = 1 << 16
 _LISTED = 1 << 17  # pairs that may be listed in any case
 _SUCCESSORS = 1 << 21  # of a block, at most
+_LABELLED = 1 << 20  # states that are asked about a predicate together
 _REQUESTS = 1 << 11
 _AGAIN = 8  # rows are arranged anew when there are so many times the states, and they must be packed anew in any case
 _EFFECTS = 1 << 15  # effects of outcomes that are remembered, per thread
@@ -366,20 +367,31 @@ class Machine:
             raise Stopped("memory")
         self._prepare()
 
-    def label(self, index: int, promise: str, fn: Callable[[View], Truth], marks: NDArray[np.uint8], begin: int = 0) -> None:
+    def label(
+        self,
+        index: int,
+        promise: str,
+        fn: Callable[[View], Truth],
+        marks: NDArray[np.uint8],
+        begin: int = 0,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         """Replaces the marks NOT_ASKED by what the predicate says of those states. `index`: of the property; -1 - index: its second one.
 
-        Nothing below `begin` is looked at.
+        Nothing below `begin` is looked at. `check` is called now and then, and may raise `Stopped`.
         """
         if index not in self.predicates:
             self.predicates[index] = self.trees.add_property(max(index, -1 - index), promise, fn)
             self._prepare()
-        while True:
-            self.ctl[k.POS], self.ctl[k.END] = begin, len(marks)
+        while begin < len(marks):
+            check()
+            end = min(begin + _LABELLED, len(marks))
+            self.ctl[k.POS], self.ctl[k.END] = begin, end
             forest, layout, store = self.trees.forest(), self.store.layout.arrays, self.store.arrays()
-            if not _LABEL(forest, layout, store, self.work, self.ctl, self.predicates[index], marks):
-                return
-            self.learn()
+            if _LABEL(forest, layout, store, self.work, self.ctl, self.predicates[index], marks):
+                self.learn()
+            else:
+                begin = end
 
 
 def _orbits(group: Group, trees: Trees, live: Sequence[LiveWhen]) -> Orbits:

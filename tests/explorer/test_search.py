@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from dra_spec.explorer import EngineError, Limits, ModelError, Progress, Result, explore
 from dra_spec.explorer import report as report_module
+from dra_spec.explorer.control import Control
+from dra_spec.explorer.machine import Machine
 from dra_spec.explorer.model import (
     Action,
     ActionType,
@@ -334,6 +337,19 @@ def test_limits(engine: str, limits: Limits, stopped: str) -> None:
     assert result.property("below").verdict == "undecided"
     assert result.property("below").reason == stopped
     assert result.property("zero").verdict == "violated"
+
+
+def test_when_time_is_up_judging_the_graph_takes_not_long_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock is a second here: 40 for the search, and a quarter of that for what is left to say of it."""
+    clock, asked = itertools.count(), []
+    monkeypatch.setattr(Control, "seconds", property(lambda self: float(next(clock))))
+    monkeypatch.setattr(Machine, "label", lambda self, index, *rest, **more: asked.append(index))
+    n, count = counter(10**6)
+    goals = [AlwaysPossible(f"p{i}", lambda v: Truth.FALSE, lambda a: True) for i in range(60)]
+    result = explore(Model("m", [n], [count], goals), Limits(time_limit=40))
+    assert result.stopped == "time"
+    assert 0 < len(asked) <= 10
+    assert {(p.verdict, p.reason) for p in result.properties} == {("undecided", "time")}
 
 
 @both
