@@ -97,9 +97,10 @@ def _cells(row: _Row | None) -> list[str]:
 def _engines(figures: Mapping[str, Any]) -> Iterator[str]:
     yield _ENGINES
     rows = []
-    for name, model in sorted(figures["models"].items(), key=lambda item: item[1].get("explicit", {}).get("states", 0)):
+    for name, model in sorted(figures["models"].items(), key=lambda item: _size(item[1])):
         one, other = model.get("explicit"), model.get("symbolic")
-        said = next((row for row in (one, other) if row is not None and not row.get("problem")), None)
+        done = [row for row in (one, other) if row is not None and not row.get("problem")]
+        said = min(done, key=lambda row: row["stopped"] is not None, default=None)  # rather one that came to its end
         transitions, verdict = (f"{said['transitions']:,}", said["verdict"]) if said else ("-", "-")
         size = f"{one['bytes']:.0f}" if one is not None and one.get("states", 0) >= _MANY else "-"
         whole = f"{one['wall']:.2f}" if one is not None else "-"
@@ -108,6 +109,11 @@ def _engines(figures: Mapping[str, Any]) -> Iterator[str]:
     titles = ["model", "transitions", *explicit, "states, symbolic", "s", "MB", "verdict"]
     yield from table(titles, rows)
     yield ""
+
+
+def _size(model: Mapping[str, Any]) -> int:
+    """States that an engine met without reductions."""
+    return max(int(model.get(engine, {}).get("states", 0)) for engine in ("explicit", "symbolic"))
 
 
 def _reductions(figures: Mapping[str, Any]) -> Iterator[str]:
