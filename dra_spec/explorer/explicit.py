@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # what only some reductions need is loaded by them
 
 _HASH_OF, _SPREAD_BACK = Kernel("kernels_base", "hash_of"), Kernel("kernels_graph", "spread_back")
 _INDEX_EDGES = Kernel("kernels_graph", "index_edges")
-_CHUNK = 1 << 14  # states that are expanded before what is missing is learned, at most
+_CHUNK = 1 << 15  # states that are expanded before what is missing is learned, at most
 _ARRANGED = 1 << 14  # states after which the trees are known well enough to arrange the rows
 _MOST_CLASSES = 1 << 16  # of edges
 

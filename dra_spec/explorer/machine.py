@@ -28,10 +28,10 @@ if TYPE_CHECKING:  # loaded where it is asked for
 
 _PLACE_OF, _LABEL = Kernel("kernels_versions", "place_of"), Kernel("kernels_judge", "label")
 _BUFFER = 1 << 10  # successors that are put into the table together, at least
-_RETRIES = 1 << 20  # pairs that are tried again together, at most
+_RETRIES = 1 << 22  # pairs that are tried again together, at most
 _MOST_ACTIONS = 1 << 16
 _LISTED = 1 << 17  # pairs that may be listed in any case
-_SUCCESSORS = 1 << 21  # of a block, at most
+_SUCCESSORS = 1 << 22  # of a block, at most
 _LABELLED = 1 << 20  # states that are asked about a predicate together
 _REQUESTS = 1 << 11
 _AGAIN = 8  # rows are arranged anew when there are so many times the states, and they must be packed anew in any case
