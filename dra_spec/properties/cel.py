@@ -165,11 +165,6 @@ def _divide(left: int, right: int) -> int:
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-def _modulo(left: int, right: int) -> int:
-    remainder = abs(left) % abs(right)
-    return -remainder if left < 0 else remainder
-
-
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -180,8 +175,6 @@ _INTEGERS: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": _divide,
-    "%": _modulo,
 }
 
 
@@ -200,17 +193,18 @@ def _binary(node: n.Binary) -> Closure:
         return lambda env: bool(compare(left(env), right(env)))
     if op == "+" and str(node.type) != "int":
         return lambda env: plain(left(env)) + plain(right(env))
-    compute = _INTEGERS[op]
+    if op in _INTEGERS:
+        compute = _INTEGERS[op]
+        return lambda env: _int64(compute(left(env), right(env)), span)
 
-    def run(env: Environment) -> int:
+    def divide(env: Environment) -> int:
         a, b = left(env), right(env)
-        if op in "/%" and b == 0:
+        if b == 0:
             raise EvaluationError("division by zero", span)
-        if op == "%":
-            _int64(_divide(a, b), span)  # of the least integer by -1 there is no remainder either
-        return _int64(compute(a, b), span)
+        quotient = _int64(_divide(a, b), span)  # where that is too large there is no remainder either
+        return quotient if op == "/" else a - b * quotient
 
-    return run
+    return divide
 
 
 def _decide(runs: Sequence[Closure], deciding: bool) -> Closure:

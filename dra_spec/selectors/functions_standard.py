@@ -61,13 +61,12 @@ def to_timestamp(nanos: int) -> Timestamp:
     return Timestamp(nanos)
 
 
-def _divide(kind: str) -> Function:
+def _divide(kind: str, wrap: Function) -> Function:
     def divide(a: int, b: int) -> int:
         if b == 0:
             raise Fault("division-by-zero" if kind == "/" else "modulus-by-zero", f"{a} {kind} 0")
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # towards zero
-        if quotient > INT_MAX and b < 0:  # of the least integer and -1: too large, also where only the rest is asked for
-            raise overflow()
+        wrap(quotient)  # of the least integer and -1 it is too large, also where only the rest is asked for
         return quotient if kind == "/" else a - b * quotient
 
     return divide
@@ -88,8 +87,8 @@ for _verb, _function in (("add", operator.add), ("subtract", operator.sub), ("mu
     FUNCTIONS[f"{_verb}_uint64"] = _wrapped(_function, to_uint)
     FUNCTIONS[f"{_verb}_double"] = _function
 for _verb, _kind in (("divide", "/"), ("modulo", "%")):
-    FUNCTIONS[f"{_verb}_int64"] = _wrapped(_divide(_kind), to_int)
-    FUNCTIONS[f"{_verb}_uint64"] = _wrapped(_divide(_kind), to_uint)
+    FUNCTIONS[f"{_verb}_int64"] = _wrapped(_divide(_kind, to_int), to_int)
+    FUNCTIONS[f"{_verb}_uint64"] = _wrapped(_divide(_kind, to_uint), to_uint)
 
 
 def conversion_error(value: object, target: str) -> Fault:

@@ -8,9 +8,9 @@ from functools import lru_cache
 import attrs
 import pytest
 from dra_models import scenario
-from test_reductions_agree import WAYS, compare, search
+from test_reductions_agree import WAYS, compare, compare_all
 
-from dra_spec.explorer import EngineError, Limits, explore, fingerprints, footprints, narrowed, parallel, por, symbolic
+from dra_spec.explorer import Limits, explore, fingerprints, footprints, narrowed, parallel, por, symbolic
 
 MOST = 2_500  # states; larger models are left out
 MOST_PLAIN = 700  # the same for the plain search
@@ -43,12 +43,7 @@ def check(seed: int, names: tuple[str, ...]) -> bool:
     if base.states <= MOST_PLAIN:
         plain = explore(model, limits, "plain")
         compare(model, plain, whole, base, WAYS["explicit"])
-    for name in names:
-        way = WAYS[name]
-        try:
-            compare(model, whole if way.reductions.por == "stuck" else base, whole, search(model, limits, way), way)
-        except (AssertionError, EngineError) as error:
-            raise AssertionError(f"seed {seed}, {name}: {error}") from error
+    compare_all(seed, model, limits, base, whole, {name: WAYS[name] for name in names})
     return True
 
 

@@ -165,19 +165,25 @@ def lopsided(seed: int) -> tuple[Model, Limits]:
     return Family(seed, lopsided=True).model(), Limits(expand_violating=seed % 2 == 0)
 
 
-def check(seed: int, ways: Mapping[str, Way], run: Search = search, make: Make = model_of) -> None:
-    """Compares all ways on the model of a seed; nothing if the model is too large. Raises `AssertionError`."""
-    model, limits = make(seed)
-    plain = explore(model, attrs.evolve(limits, max_states=MOST), "plain")
-    whole = explore(model, Limits(max_states=MOST, expand_violating=True), "plain") if plain.unexpanded else plain
-    if "max-states" in (plain.stopped, whole.stopped):
-        return
+def compare_all(
+    seed: int, model: Model, limits: Limits, plain: Result, whole: Result, ways: Mapping[str, Way], run: Search = search
+) -> None:
+    """Searches in all these ways, and compares each result. Raises `AssertionError` that names seed and way."""
     for name, way in ways.items():
         try:
             other = run(model, limits, way)
             compare(model, whole if way.reductions.por == "stuck" else plain, whole, other, way)
         except (AssertionError, EngineError) as error:
             raise AssertionError(f"seed {seed}, {name}: {error}") from error
+
+
+def check(seed: int, ways: Mapping[str, Way], run: Search = search, make: Make = model_of) -> None:
+    """Compares all ways on the model of a seed; nothing if the model is too large. Raises `AssertionError`."""
+    model, limits = make(seed)
+    plain = explore(model, attrs.evolve(limits, max_states=MOST), "plain")
+    whole = explore(model, Limits(max_states=MOST, expand_violating=True), "plain") if plain.unexpanded else plain
+    if "max-states" not in (plain.stopped, whole.stopped):
+        compare_all(seed, model, limits, plain, whole, ways, run)
 
 
 def some(seed: int) -> Mapping[str, Way]:
