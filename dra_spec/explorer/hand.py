@@ -18,16 +18,17 @@ from dra_spec.explorer.native import Bound
 if TYPE_CHECKING:
     from dra_spec.explorer.machine import Machine
 
-_APART = 128  # bytes between small arrays of two workers, so that no line of a cache holds parts of both
+_APART = 128  # bytes: arrays of two workers begin so far apart, at multiples, so that no line of a cache holds parts of both
 _OWN = ("values", "written", "stamps", "retries", "ready", "requests", "request_after", "asked")
 _STATISTICS = ("taken", "enabled", "beyond", "saw", "step_bad")
 
 
 def apart(shape: int | tuple[int, ...], kind: Any) -> NDArray[Any]:
     """Zeros that share no line of a cache with another array."""
-    size = int(np.prod(shape))
-    gap = _APART // np.dtype(kind).itemsize
-    return np.zeros(size + 2 * gap, kind)[gap : gap + size].reshape(shape)
+    size, item = int(np.prod(shape)), np.dtype(kind).itemsize
+    room = np.zeros(size + 2 * _APART // item, kind)
+    first = -room.ctypes.data % _APART // item
+    return room[first : first + size].reshape(shape)
 
 
 @attrs.frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class Domains:
 
     def state(self, numbers: Sequence[int] | Ints) -> tuple[Any, ...]:
         """The values behind a row of numbers."""
-        return tuple(values[n] for values, n in zip(self.values, numbers, strict=True))
+        return tuple(map(getitem, self.values, numbers.tolist() if isinstance(numbers, np.ndarray) else numbers))
 
 
 class VersionTable:

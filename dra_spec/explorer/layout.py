@@ -50,7 +50,10 @@ class Layout:
             _spread(slots, bits, likely)
             position = begin = 0
             for at, slot in enumerate(slots):
-                new = at == 0 or group_of[slot] != group_of[slots[at - 1]] or position + bits[slot] - begin > _MOST_BITS
+                new = at == 0 or position + bits[slot] - begin > _MOST_BITS
+                if not new and group_of[slot] != group_of[slots[at - 1]]:  # small groups share a chunk
+                    members = [other for other in slots[at:] if group_of[other] == group_of[slot]]
+                    new = position + _width(members, bits) - begin > CHUNK_BITS
                 if new:
                     begin = position
                     self.chunks.append(Chunk(w, begin % _WORD, 0))

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
 import attrs
@@ -83,7 +84,7 @@ def _exactly(thing: Any) -> tuple[Any, Any]:
     return thing, identity(thing)
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Projection:
     """What of a slot's value is read: the whole, a field or property, or a pure function of it."""
 
@@ -108,6 +109,11 @@ def _arguments(args: tuple[Any, ...]) -> str:
 WHOLE = Projection()
 
 
+@cache
+def _field(name: str) -> Projection:
+    return Projection("." + name)
+
+
 class _Proxy:
     """Stands for a slot's value; attribute access records the field that was read."""
 
@@ -118,7 +124,7 @@ class _Proxy:
         object.__setattr__(self, "_slot", slot)
 
     def __getattr__(self, name: str) -> Any:
-        return self._view.read(self._slot, Projection("." + name))
+        return self._view.read(self._slot, _field(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise ModelError(f"{self._slot}: values are immutable; set the slot in an outcome")

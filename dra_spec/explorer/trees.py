@@ -252,7 +252,7 @@ class Trees:
         return ModelError(f"{tree.who} is not a function of what it reads: {what}\nin the state\n{self.semantics.describe(state)}")
 
     def _observe(self, position: int, what: Projection) -> int:
-        identity_ = (position, what.name, None if what.fn is None else function_key(what.fn), identity(what.args))
+        identity_ = (position, what.name) if what.fn is None else (position, what.name, function_key(what.fn), identity(what.args))
         if identity_ not in self._observer:
             slot = position % len(self.domains.slots)
             observer = Observer(position, slot, what)

@@ -71,11 +71,11 @@ def key(value: object) -> Hashable:
     if kind in _PLAIN:
         return (kind, value)
     if kind is tuple:
-        return (tuple, tuple(key(item) for item in value))  # type: ignore[attr-defined]
+        return (tuple, tuple([key(item) for item in value]))  # type: ignore[attr-defined]
     if kind is frozenset:
-        return (frozenset, frozenset(key(item) for item in value))  # type: ignore[attr-defined]
-    if attrs.has(kind):
-        return (kind, tuple(key(getattr(value, name)) for name in _fields(kind)))
+        return (frozenset, frozenset([key(item) for item in value]))  # type: ignore[attr-defined]
+    if kind in _FIELDS or attrs.has(kind):
+        return (kind, tuple([key(getattr(value, name)) for name in _fields(kind)]))
     if isinstance(value, (tuple, frozenset)) or is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is a named tuple, a dataclass or the like; use a plain tuple or an attrs class")
     return (kind, value)
@@ -83,6 +83,8 @@ def key(value: object) -> Hashable:
 
 def identity(thing: object) -> Hashable:
     """A key of an argument: by type and value where it has a value, by itself otherwise."""
+    if type(thing) in _PLAIN:
+        return (type(thing), thing)
     if isinstance(thing, (tuple, list)):
         return (type(thing), tuple(identity(item) for item in thing))
     if isinstance(thing, (frozenset, set)):
