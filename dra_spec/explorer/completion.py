@@ -20,7 +20,7 @@ import attrs
 from dra_spec.explorer.compound import Hole, Number, Some, filled, part_of
 from dra_spec.explorer.footprints_versions import Unnumbered, bears_versions, replaced
 from dra_spec.explorer.intern import function_key
-from dra_spec.explorer.known_values import Test, Values, unseen
+from dra_spec.explorer.known_values import Test, Values
 from dra_spec.explorer.model import WHOLE, Projection
 from dra_spec.explorer.values import Version, identity
 
@@ -50,7 +50,7 @@ class Node:
     what: Projection
     path: tuple[tuple[Node, Hashable], ...]
     children: dict[Hashable, Node | Leaf] = attrs.field(factory=dict)
-    example: dict[Hashable, int] = attrs.field(factory=dict)  # per thing that may be found the first value that shows it
+    found: dict[Hashable, tuple[Any, bool]] = attrs.field(factory=dict)  # per thing that may be found `find` of it
     options: dict[Hashable, None] = attrs.field(factory=dict)  # all that may be found, as of so many values
     known: int = -1
 
@@ -60,6 +60,15 @@ class Node:
         if sight is not None:
             wanted.append((self.observer, self.what, sight))
         return values.candidates(self.domain, wanted)
+
+    def find(self, values: Values, sight: Hashable) -> tuple[Any, bool]:
+        """What a run finds where the first value that looks so is there, and whether something in it is for that run alone."""
+        if sight not in self.found:
+            number = next(self.candidates(values, sight))
+            whole = isinstance(sight, tuple) and sight[0] == "value"
+            found = values.values[self.domain][number] if whole else self.what.of(values.unseen(self.domain, number))
+            self.found[sight] = found, bears_versions(found)
+        return self.found[sight]
 
     def all_options(self, values: Values) -> dict[Hashable, None]:
         """All that may be found."""
@@ -177,14 +186,11 @@ class Run:
             if domain in self.values.wide:
                 raise TooWide(f"it reads {self.values.name(domain)}: {self.values.wide[domain]}")
             sight = self._choose(slot, at, domain, observer, what)
-            node = self.path[-1][0]
-            if sight not in node.example:
-                node.example[sight] = next(node.candidates(self.values, sight))
-            value = self.values.values[domain][node.example[sight]]
-            if sight[0] == "value":
-                self._known[known] = what.of(self.fresh(value, self.values.place((at, WHOLE.name))))
-            else:
-                self._known[known] = self.fresh(what.of(unseen(value)), self.values.place(known))
+            whole = sight[0] == "value"
+            found, own = self.path[-1][0].find(self.values, sight)
+            if own:
+                found = self.fresh(found, self.values.place((at, WHOLE.name) if whole else known))
+            self._known[known] = what.of(found) if whole else found
         return self._known[known]
 
     def _choose(self, slot: int, at: Hashable, domain: int, observer: Hashable, what: Projection) -> Any:

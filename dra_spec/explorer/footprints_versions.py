@@ -119,11 +119,14 @@ def replaced(value: Any, make: Callable[[Version], Version], part: Callable[[Any
         if len(bearing) > 1:
             raise Unfit(f"{value!r} is a set of which several members bear versions")
         return value - {*bearing} | {replaced(item, make, part) for item in bearing} if bearing else value
-    fields = [(name, getattr(value, name)) for name in _names(kind)]
-    found = [(name, old, replaced(old, make, part)) for name, old in fields]
-    if all(new is old for _, old, new in found):
+    changed: dict[str, Any] = {}
+    for name in _names(kind):
+        old = getattr(value, name)
+        if type(old) not in _PLAIN and (new := replaced(old, make, part)) is not old:
+            changed[name] = new
+    if not changed:
         return value
-    return kind(**{name.lstrip("_"): new for name, _, new in found})
+    return kind(**{name.lstrip("_"): changed[name] if name in changed else getattr(value, name) for name in _names(kind)})
 
 
 _PLAIN = frozenset({int, str, bool, float, bytes, type(None)})  # types of values with nothing in them

@@ -74,6 +74,7 @@ class Values:
         self._parts: dict[tuple[Hashable, ...], int] = {}
         self._numbers: list[dict[Hashable, int]] = [{} for _ in slots]
         self._seen: dict[tuple[int, Hashable], list[Hashable]] = {}
+        self._unseen: dict[int, list[Any]] = {}
         self._places: dict[Hashable, int] = {}
         self._edges: dict[Hashable, _Edge] = {}
         self._first: dict[str, int] = {}  # the number of the one version of an object that never gets another
@@ -190,7 +191,7 @@ class Values:
 
         def whole(unknown: Any) -> Any:
             if type(unknown) is Hole:
-                return replaced(filled(unknown), lambda version: version, whole)
+                return replaced(filled(unknown), unnumbered, whole)
             raise Unfit("it counts without end" if type(unknown) in (Number, Counted) else "its parts have too many values")
 
         def unnumbered(version: Version) -> Version:
@@ -198,7 +199,7 @@ class Values:
                 self.moved(version.of)
             return Version(version.of, 0)
 
-        return replaced(replaced(value, lambda version: version, whole), unnumbered)
+        return replaced(value, unnumbered, whole)
 
     # objects that get new versions
 
@@ -253,12 +254,19 @@ class Values:
             seen.append(("value", number))
             if what != WHOLE:
                 try:
-                    found = what.of(unseen(self.values[slot][number]))
+                    found = what.of(self.unseen(slot, number))
                     if not isinstance(found, _METHODS):
                         seen[number] = ("sight", shape(replaced(found, lambda version: version, _mark)))
                 except (Unseen, Exception):  # an exception: a run that comes here will meet it again
                     pass
         return seen
+
+    def unseen(self, slot: int, number: int) -> Any:
+        """A known value for somebody who may not look at versions and parts."""
+        known = self._unseen.setdefault(slot, [])
+        for value in self.values[slot][len(known) : number + 1]:
+            known.append(_unseen(value))
+        return known[number]
 
     def candidates(self, slot: int, tests: Sequence[Test]) -> Iterator[int]:
         """The numbers of the values that pass all tests."""
@@ -268,9 +276,7 @@ class Values:
                 yield number
 
 
-def unseen(value: Any) -> Any:
-    """A known value for somebody who may not look at versions and parts."""
-
+def _unseen(value: Any) -> Any:
     def part(unknown: Any) -> Any:
         return Hole(unknown.part, None, None) if type(unknown) is Some else Number(None, None)
 
