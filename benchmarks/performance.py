@@ -36,7 +36,8 @@ breaks as released.
 """
 _REDUCTIONS = """## The shipped models, per reduction
 
-With the explicit engine. Factor: states without reductions through states with this one; time: the same for the seconds of the search.
+With the explicit engine. Factor: states without reductions through states with this one (≥ where the search without was stopped); time:
+the same for the seconds of the search.
 `por=stuck` speaks of stuck states only. The script fails if a verdict is another one than without. Reductions that were refused follow,
 with the reason.
 """
@@ -101,7 +102,8 @@ def _engines(figures: Mapping[str, Any]) -> Iterator[str]:
         one, other = model.get("explicit"), model.get("symbolic")
         done = [row for row in (one, other) if row is not None and not row.get("problem")]
         said = min(done, key=lambda row: row["stopped"] is not None, default=None)  # rather one that came to its end
-        transitions, verdict = (f"{said['transitions']:,}", said["verdict"]) if said else ("-", "-")
+        transitions = f"{said['transitions']:,}" if said and said["stopped"] is None else "-"
+        verdict = said["verdict"] if said else "-"
         size = f"{one['bytes']:.0f}" if one is not None and one.get("states", 0) >= _MANY else "-"
         whole = f"{one['wall']:.2f}" if one is not None else "-"
         rows.append([name, transitions, *_cells(one), whole, size, *_cells(other), verdict])
@@ -140,10 +142,15 @@ def _reduced(row: _Row, full: _Row | None) -> list[str]:
     if row.get("problem"):
         return [*_cells(row), "-", "-", ""]
     remark = "; ".join(f"{name}: {reason}" for name, used, reason, _ in row.get("reductions", []) if used and reason)
-    both = full is not None and not full.get("problem") and full["stopped"] is None and row["stopped"] is None
-    factor = f"{full['states'] / row['states']:.2f}" if both and full is not None else "-"
-    time = f"{full['seconds'] / max(row['seconds'], 1e-3):.2f}" if both and full is not None else "-"
-    return [*_cells(row), factor, time, _short(remark)]
+    return [*_cells(row), _factor("states", row, full), _factor("seconds", row, full), _short(remark)]
+
+
+def _factor(what: str, row: _Row, full: _Row | None) -> str:
+    """How many times more the search without reductions has; where it was stopped, it would have had that at least."""
+    if full is None or full.get("problem") or row["stopped"] is not None:
+        return "-"
+    factor = full[what] / max(row[what], 1e-3)
+    return f"{factor:.2f}" if full["stopped"] is None else f"≥ {factor:.2f}" if factor > 1 else "-"
 
 
 def _toy(toy: Mapping[str, Any]) -> Iterator[str]:

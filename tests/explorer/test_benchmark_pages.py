@@ -146,10 +146,14 @@ def test_the_page() -> None:
     figures["models"]["z"] = rows(
         explicit=search(states=4, stopped="time", verdict="undecided"), symbolic=search(states=40, transitions=60)
     )
+    figures["models"]["endless"] = rows(explicit=search(states=4, stopped="memory", verdict="violated"), dead=reduced, symmetry=stopped)
     lines = performance.page(figures).splitlines()
     assert "2 cores, 24 GB of memory" in lines[2]
     assert "| x | 6 | 5 | 1.00 | 0 | 2.00 | - | killed | - | - | holds |" in lines
     assert "| z | 60 | 4, then time | 1.00 | 0 | 2.00 | - | 40 | 1.00 | 0 | holds |" in lines
+    assert "| endless | - | 4, then memory | 1.00 | 0 | 2.00 | - | - | - | - | violated |" in lines
+    assert "| endless | dead | 2 | 0.25 | 0 | ≥ 2.00 | ≥ 4.00 | dead: 3 slots |" in lines
+    assert "| endless | symmetry | 4, then time | 1.00 | 0 | - | - |  |" in lines
     assert "| x | dead | 2 | 0.25 | 0 | 2.50 | 4.00 | dead: 3 slots |" in lines
     assert "| x | merge | 4, then time | 1.00 | 0 | - | - |  |" in lines
     assert "| cone | a leads-to promise \\| looks at all | x, y |" in lines
