@@ -31,6 +31,13 @@ def apart(shape: int | tuple[int, ...], kind: Any) -> NDArray[Any]:
     return room[first : first + size].reshape(shape)
 
 
+def longer(effects: k.Effects, outcomes: int) -> k.Effects:
+    """The same memory, with room for more outcomes; nothing is known of the new ones."""
+    need = apart((outcomes, *effects.need.shape[1:]), effects.need.dtype)
+    need[: len(effects.need)] = effects.need
+    return effects._replace(need=need)
+
+
 @attrs.frozen
 class Piece:
     """What a worker did with a piece of a block: where its parts of the worker's lists begin and end."""
@@ -58,6 +65,7 @@ class Hand:
         self._dead: Any = None
         self._symmetry: Any = None
         self._effects: k.Effects | None = None
+        self.effects: k.Effects = machine.effects
         self.work: k.Work = machine.work
 
     def fit(self, machine: Machine, part: k.Pile) -> None:
@@ -80,8 +88,11 @@ class Hand:
             memo[:] = 0
             self.merged = machine.merged._replace(memo=memo, stack=self._room("stack", machine.merged.stack), entries=entries, pool=pool)
         if machine.effects is not self._effects:
+            if self._effects is not None and machine.effects.memory is self._effects.memory:
+                self.effects = longer(self.effects, len(machine.effects.need))
+            else:
+                self.effects = k.Effects(*(apart(array.shape, array.dtype) for array in machine.effects))
             self._effects = machine.effects
-            self.effects = k.Effects(*(apart(array.shape, array.dtype) for array in machine.effects))
         dead, symmetry = machine.dead_arrays(), machine.symmetry_arrays()
         if dead is not self._dead:
             self._dead = dead

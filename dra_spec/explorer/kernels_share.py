@@ -119,7 +119,7 @@ def settle(store: Any, pile: Any, first: Any, own: Any, edges: Any, action_class
     `edges`: gets how many edges each piece has that are to be stored.
     """
     rows, kept, parent, via, flags, table = store.rows, store.kept, store.parent, store.via, store.flags, store.table
-    buffer, given, became, sources, vias = pile.rows, pile.kept, pile.became, pile.source, pile.via
+    buffer, given, became, hashes, sources, vias = pile.rows, pile.kept, pile.became, pile.hashes, pile.source, pile.via
     words, width, narrow = rows.shape[1], kept.shape[1], store.keys.shape[0] > 0
     with_edges = store.edges.shape[0] > 0
     for i in range(own[0]):
@@ -138,7 +138,7 @@ def settle(store: Any, pile: Any, first: Any, own: Any, edges: Any, action_class
                 parent[n] = sources[q]
                 via[n] = vias[q]
                 flags[n] = 0
-                table[what] = (table[what] & ~LOW) | (n + ONE)
+                table[what] = ((hashes[q] >> R32) << R32) | (n + ONE)
                 became[q] = OLD | n
                 n += ONE
             if with_edges:

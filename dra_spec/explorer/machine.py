@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dra_spec.explorer import arrays as k
 from dra_spec.explorer.crew import Crew
 from dra_spec.explorer.dead import NO_DEAD, Dead, Deaths
+from dra_spec.explorer.hand import longer
 from dra_spec.explorer.intern import Domains, VersionTable
 from dra_spec.explorer.merger import Merger
 from dra_spec.explorer.model import LiveWhen, Model, ModelError, StateInvariant, StepInvariant, Truth, View
@@ -85,6 +86,8 @@ class Machine:
         self._arranged: float = math.inf  # so many states were there when rows were arranged
         self._names_known = 0
         self._renames = self._new_names(_NAMES)
+        self._bearers = self.versions.arrays()
+        self._bearing: object = None  # another object whenever some slot bears versions of an object for the first time
         self._effects_for: tuple[Any, ...] = ()
         self.name_requests = np.zeros((_REQUESTS, 2), np.int64)
         self._expand, self._judge = Bound("kernels", "expand"), Bound("kernels_judge", "judge")
@@ -174,7 +177,9 @@ class Machine:
             changes["beyond"] = np.concatenate([work.beyond, np.zeros(len(self.trees.reasons), np.uint8)])
         if self.versions.changed:
             self.versions.changed = False
-            self._bearers = self.versions.arrays()
+            before, self._bearers = self._bearers, self.versions.arrays()
+            if not np.array_equal(before[2][:, :2], self._bearers[2][:, :2]):  # else only places have moved
+                self._bearing = self._bearers[2]
             changes["written"] = np.zeros(3 * slots + len(self.versions.bearers) + 1, np.int32)
             changes["stamps"] = np.zeros(slots + len(self.versions.objects), np.int64)
         if work.rows.shape != (self.store.buffer, self.store.layout.words):
@@ -192,9 +197,11 @@ class Machine:
             special |= self.deaths.special
         special |= self.orbits is not None  # whatever is written, another state may stand for the one that is reached
         self.packed = self._merger.packed(self.store.layout.arrays, special)
-        depends = self.packed.keep, self.store.layout, self._bearers, self.dead_arrays()
+        depends = self.store.layout, self._bearing, self.dead_arrays()
         if len(depends) != len(self._effects_for) or not all(map(is_, depends, self._effects_for)):
             self._effects_for, self.effects = depends, self._new_effects()
+        elif len(self.effects.need) < len(self.packed.keep):
+            self.effects = longer(self.effects, len(self.packed.keep))
 
     def _new_effects(self) -> k.Effects:
         """Nothing is remembered: rows, or what outcomes have to look at, are others now."""

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from operator import is_
@@ -113,8 +113,8 @@ def _shared(module: str, name: str) -> Kernel:
 
 
 class Bound:
-    """A kernel that is called again and again with the same arrays, or others of the same types: what they are is noted only when one of
-    them is another object. Arguments are arrays, numbers and tuples of arrays."""
+    """A kernel that is called again and again with the same arrays, or others of the same types: what they are is noted only of those that
+    are other objects. Arguments are arrays, numbers and tuples of arrays."""
 
     def __init__(self, module: str, name: str) -> None:
         self._kernel = _shared(module, name)
@@ -135,11 +135,26 @@ class Bound:
                 items += arg
             else:
                 items.append(arg)
-        if len(items) != len(self._known) or not all(map(is_, items, self._known)):
-            self._entry, self._numbers = self._kernel.entry(args)
+        same = list(map(is_, items, self._known)) if len(items) == len(self._known) else []
+        if not same or not all(same):
+            before, self._known = self._known, []
+            if not same or not self._entry or not self._note(items, before):
+                self._entry, self._numbers = self._kernel.entry(args)
+                self._ready = partial(self._entry, self._numbers.buffer_info()[0]) if self._entry else partial(self._kernel.by_numba, args)
             self._known = items
-            self._ready = partial(self._entry, self._numbers.buffer_info()[0]) if self._entry else partial(self._kernel.by_numba, args)
         return self._ready
+
+    def _note(self, items: Sequence[Any], known: Sequence[Any]) -> bool:
+        """Notes the arrays that are other objects than before; False if one is of another type, or no array."""
+        at = 0
+        for item, before in zip(items, known, strict=True):
+            array_before = isinstance(before, np.ndarray)
+            if isinstance(before, tuple) or (item is not before and not (array_before and _alike(item, before))):
+                return False
+            if item is not before:
+                self._numbers[at : at + 1 + item.ndim] = array("q", (_address(item), *item.shape))
+            at += 1 + before.ndim if array_before else 1
+        return True
 
     def forget(self) -> None:
         """Does not hold the arrays any more."""
@@ -168,6 +183,11 @@ def _quick_address(values: NDArray[Any]) -> int:
 def _is_quick() -> bool:
     sample = np.arange(7.0).reshape(7, 1)
     return sys.implementation.name == "cpython" and _quick_address(sample) == _plain_address(sample)
+
+
+def _alike(one: Any, other: NDArray[Any]) -> bool:
+    """Whether something is an array as a kernel takes it, of the type of another one."""
+    return isinstance(one, np.ndarray) and one.ndim == other.ndim and one.dtype == other.dtype and bool(one.flags.c_contiguous)
 
 
 _address = _quick_address if _is_quick() else _plain_address

@@ -50,6 +50,39 @@ def test_arrays_in_named_tuples_are_written(folder: Path) -> None:
     assert np.array_equal(into, expected)
 
 
+def test_other_arrays_of_the_same_types_are_noted(folder: Path) -> None:
+    """Each call is asked of a kernel that remembers the last ones, and of one that knows nothing."""
+    sizes = np.array([5, 1 << 40, 9, 1 << 30, 2], np.int64)
+    layouts = [Layout(sizes), Layout(sizes, [[4, 3], [2, 1], [0]]), Layout(sizes * 2)]
+    bound = native.Bound("kernels_store", "repack")
+    how, count = moves(layouts[0], layouts[1]), 10
+    rows = np.arange(20, dtype=np.uint64).reshape(10, 2) * np.uint64(0x123456789ABCDEF)
+    for step in range(12):
+        if step % 3 == 0:
+            how = moves(layouts[0], layouts[step // 3 % 3])
+        if step % 4 == 1:
+            how = how._replace(mask=how.mask.copy())
+        if step % 2:
+            count = 3 + step % 7
+            rows = rows[::-1].copy()
+        into, expected = np.zeros((count, layouts[0].words), np.uint64), np.zeros((count, layouts[0].words), np.uint64)
+        bound(how, rows[:count], into, count)
+        Kernel("kernels_store", "repack")(how, rows[:count], expected, count)
+        assert into.any()
+        assert np.array_equal(into, expected), step
+
+
+def test_what_is_refused_leaves_nothing_behind(folder: Path) -> None:
+    bound = native.Bound("kernels_base", "hash_of")
+    for row in (ROW, ROW.copy(), ROW[:2].copy()):
+        assert bound(row) == int(kernels_base.hash_of(row))
+    for odd, error in ((ROW[::2], ValueError), ([1, 2], TypeError)):
+        with pytest.raises(error):
+            bound(odd)
+        assert bound(ROW) == int(kernels_base.hash_of(ROW))
+    assert len(entries(folder)) == 1
+
+
 def test_a_spoilt_file_is_made_anew(folder: Path) -> None:
     wanted = Kernel("kernels_base", "hash_of")(ROW)
     (file,) = entries(folder)
