@@ -61,12 +61,11 @@ class Node:
             wanted.append((self.observer, self.what, sight))
         return values.candidates(self.domain, wanted)
 
-    def find(self, values: Values, sight: Hashable) -> tuple[Any, bool]:
+    def find(self, values: Values, sight: Any) -> tuple[Any, bool]:
         """What a run finds where the first value that looks so is there, and whether something in it is for that run alone."""
         if sight not in self.found:
             number = next(self.candidates(values, sight))
-            whole = isinstance(sight, tuple) and sight[0] == "value"
-            found = values.values[self.domain][number] if whole else self.what.of(values.unseen(self.domain, number))
+            found = values.values[self.domain][number] if sight[0] == "value" else self.what.of(values.unseen(self.domain, number))
             self.found[sight] = found, bears_versions(found)
         return self.found[sight]
 

@@ -123,10 +123,8 @@ def replaced(value: Any, make: Callable[[Version], Version], part: Callable[[Any
     for name in _names(kind):
         old = getattr(value, name)
         if type(old) not in _PLAIN and (new := replaced(old, make, part)) is not old:
-            changed[name] = new
-    if not changed:
-        return value
-    return kind(**{name.lstrip("_"): changed[name] if name in changed else getattr(value, name) for name in _names(kind)})
+            changed[name.lstrip("_")] = new
+    return attrs.evolve(value, **changed) if changed else value
 
 
 _PLAIN = frozenset({int, str, bool, float, bytes, type(None)})  # types of values with nothing in them

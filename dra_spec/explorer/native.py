@@ -135,10 +135,9 @@ class Bound:
                 items += arg
             else:
                 items.append(arg)
-        same = list(map(is_, items, self._known)) if len(items) == len(self._known) else []
-        if not same or not all(same):
-            before, self._known = self._known, []
-            if not same or not self._entry or not self._note(items, before):
+        if len(items) != len(self._known) or not all(map(is_, items, self._known)):
+            known, self._known = self._known, []
+            if not self._entry or len(items) != len(known) or not self._note(items, known):
                 self._entry, self._numbers = self._kernel.entry(args)
                 self._ready = partial(self._entry, self._numbers.buffer_info()[0]) if self._entry else partial(self._kernel.by_numba, args)
             self._known = items
